@@ -1,0 +1,35 @@
+r"""The squared hinge loss, Eq. (eq:squaredHingeLoss), as a function of one number.
+
+    ρ²(v)  = max(1 - v, 0)²                    v = y (w·x + β), a margin
+    (ρ²)'(v) = -2 max(1 - v, 0)                Eq. (eq:gradientsqhinge)
+    (ρ²)'' ≤ 2                                 the curvature bound of Prop. (prp:sHingeLip)
+
+(The paper prints max{(1 - v)², 0} and max(2 (v - 1), 0); the forms above are the ones meant.)
+
+The functions are written so that the same three lines serve numpy arrays and, compiled, the
+scalar loops of `rows.kernels`: the mathematics of the loss stands here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+
+class SquaredHinge:
+    """ρ²(v) = max(1 - v, 0)²: zero beyond the margin, quadratic inside it."""
+
+    name: Final = "squared hinge"
+    curvature_bound: Final = 2.0
+
+    @staticmethod
+    def value(v: Any) -> Any:
+        """ρ²(v)."""
+        slack = np.maximum(1.0 - v, 0.0)
+        return slack * slack
+
+    @staticmethod
+    def derivative(v: Any) -> Any:
+        """(ρ²)'(v), which is 2-Lipschitz."""
+        return -2.0 * np.maximum(1.0 - v, 0.0)

@@ -1,0 +1,161 @@
+r"""Tangent majorants of Φ (Definition def:majorant of the paper).
+
+A quadratic majorant at θ' touches Φ there and lies above it everywhere:
+
+    h(θ; θ') = Φ(θ') + ∇Φ(θ')ᵀ(θ - θ') + ½ (θ - θ')ᵀ A(θ') (θ - θ')  ≥  Φ(θ),        Eq. (eq:majorant)
+
+so the minimiser of h cannot have a larger Φ than θ'. The majorants differ in the curvature A:
+
+    DescentLemma   μ Id,  μ = 2‖S^½L‖² + a max c + η                            Prop. (prp:sHingeLip)
+    HalfQuadratic  2LᵀSL + Diag(c ψ(w) + η, ε)                  Prop. (prp:sHingeMM), Eq. (eq:CurvMat)
+    Spectral       2LᵀSL + σ Id,  σ = max(c ψ(w) + η, ε)        Eq. (eq:A_bar), Eq. (eq:eq:lambdaMax)
+
+The paper asks for ε > 0, to make A invertible. A solve that survives a singular A needs no ε (the majorant
+holds with ε = 0 as well), so `HalfQuadratic` has none. `Spectral` divides by σ, and takes
+ε = 1e-12 ‖S^½L‖²: below that, σ is lost in the rounding of 2LᵀSL in any case.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import eigvalsh
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from majorant.linsolve import SpectralInverse, solve_positive
+from majorant.losses import SquaredHinge
+from majorant.objective import Objective
+from majorant.rows import Rows
+from majorant.status import Evaluated, Matrix, Vector
+
+# The most numbers (0.5 GiB) that a curvature matrix or its factor may have: p ≤ 8,192.
+MAX_DENSE_ENTRIES = 2**26
+
+# Up to this size ‖L‖² is read off LᵀSL; beyond it, Lanczos steps cost less than building the matrix.
+GRAM_SIZE = 1024
+
+
+class Majorant(ABC):
+    """A quadratic majorant of an objective, at any point of tangency."""
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective = objective
+
+    @abstractmethod
+    def curvature_form(self, theta: Vector, d: Vector) -> float:
+        """dᵀ A(θ) d."""
+
+    @abstractmethod
+    def minimiser(self, at: Evaluated) -> Vector:
+        """argmin h(·; θ)."""
+
+
+def penalty_weights(objective: Objective, theta: Vector) -> Vector:
+    """c ψ(w) + η for the features, 0 for the intercept: the diagonal part of Eq. (eq:CurvMat)."""
+    weights = np.zeros(objective.size)
+    weights[:-1] = objective.factor * objective.potential.weight(theta[:-1]) + objective.eta
+    return weights
+
+
+class DescentLemma(Majorant):
+    """The same curvature in all directions and everywhere, Prop. (prp:sHingeLip).
+
+    A potential with a kink has no Lipschitz constant. It then stays as it is in the majorant, and its
+    proximal operator minimises the sum.
+    """
+
+    def __init__(self, objective: Objective) -> None:
+        super().__init__(objective)
+        self.mu = SquaredHinge.curvature_bound * squared_norm_bound(objective.rows) + objective.eta
+        if objective.potential.smooth:
+            self.mu += objective.potential.lipschitz * float(np.max(objective.factor))
+        self.mu = self.mu or 1.0  # no data and no penalty: every curvature will do
+
+    def curvature_form(self, theta: Vector, d: Vector) -> float:
+        return self.mu * float(d @ d)
+
+    def minimiser(self, at: Evaluated) -> Vector:
+        return self.step(at, 1.0 / self.mu)
+
+    def step(self, at: Evaluated, alpha: float) -> Vector:
+        """Go down the gradient by α, Eq. (eq:gradientDescent), proximally where φ has a kink."""
+        objective = self.objective
+        if objective.potential.smooth:
+            return at.theta - alpha * objective.gradient(at)
+        theta = at.theta - alpha * at.loss_gradient
+        theta[:-1] -= alpha * objective.eta * at.theta[:-1]
+        theta[:-1] = objective.potential.prox(theta[:-1], alpha * objective.factor)
+        return theta
+
+
+class HalfQuadratic(Majorant):
+    """The curvature of the loss's bound, exactly, and of the potential's, feature by feature."""
+
+    @cached_property
+    def loss_curvature(self) -> Matrix:
+        """2LᵀSL, built once."""
+        return SquaredHinge.curvature_bound * self.objective.rows.gram()
+
+    def matrix(self, theta: Vector) -> Matrix:
+        """A(θ), Eq. (eq:CurvMat)."""
+        A = self.loss_curvature.copy()
+        A[np.diag_indices_from(A)] += penalty_weights(self.objective, theta)
+        return A
+
+    def along(self, theta: Vector, D: Matrix) -> Matrix:
+        """DᵀA(θ)D for a few directions, without the matrix: one pass over the rows."""
+        gram = SquaredHinge.curvature_bound * self.objective.rows.gram_along(D)
+        return np.asarray(gram + D.T @ (penalty_weights(self.objective, theta)[:, np.newaxis] * D))
+
+    def curvature_form(self, theta: Vector, d: Vector) -> float:
+        return float(self.along(theta, d[:, np.newaxis])[0, 0])
+
+    def minimiser(self, at: Evaluated) -> Vector:
+        """θ - A(θ)⁻¹∇Φ(θ), Eq. (eq:fullMM)."""
+        return at.theta - solve_positive(self.matrix(at.theta), self.objective.gradient(at))
+
+
+class Spectral(Majorant):
+    """2LᵀSL + σ(θ) Id: one factorisation serves all iterations, Eq. (eq:A_bar_approx)."""
+
+    def __init__(self, objective: Objective) -> None:
+        super().__init__(objective)
+        rows = objective.rows
+        if rows.n_samples < objective.size:
+            self.inverse = SpectralInverse.of_design(rows.design())
+        else:
+            self.inverse = SpectralInverse.of_gram(rows.gram())
+        self._epsilon = max(1e-12 * float(np.max(self.inverse.eigenvalues)), np.finfo(float).tiny)
+
+    def sigma(self, theta: Vector) -> float:
+        """The largest weight, Eq. (eq:eq:lambdaMax)."""
+        return max(float(np.max(penalty_weights(self.objective, theta))), self._epsilon)
+
+    def curvature_form(self, theta: Vector, d: Vector) -> float:
+        image = self.inverse.P.T @ d
+        loss = SquaredHinge.curvature_bound * float(image @ (self.inverse.eigenvalues * image))
+        return loss + self.sigma(theta) * float(d @ d)
+
+    def minimiser(self, at: Evaluated) -> Vector:
+        """θ - Ā(θ)⁻¹∇Φ(θ), with Eq. (eq:A_bar_approx_inv)."""
+        return at.theta - self.inverse.solve(self.sigma(at.theta), self.objective.gradient(at))
+
+
+def squared_norm_bound(rows: Rows) -> float:
+    """An upper bound of ‖S^½L‖², the largest eigenvalue of LᵀSL, that is tight to 1e-6."""
+    p = rows.n_features + 1
+    if p <= GRAM_SIZE:
+        largest = float(eigvalsh(rows.gram(), subset_by_index=(p - 1, p - 1))[0])
+        return largest * (1.0 + 1e-10)
+    # Lanczos approaches from below; within its tolerance of the truth, the margin puts us above.
+    tolerance = 2e-7
+    operator = LinearOperator((p, p), matvec=rows.gram_product, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(p)
+    if not np.any(rows.gram_diagonal()):
+        return 0.0  # L = 0, for which Lanczos has no first step
+    largest = float(
+        eigsh(operator, k=1, which="LA", tol=tolerance, v0=start, return_eigenvectors=False)[0]
+    )
+    return largest * (1.0 + 2.0 * tolerance)

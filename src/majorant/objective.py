@@ -1,0 +1,125 @@
+r"""The objective Φ, its gradient, and the certificate of stationarity.
+
+    Φ(θ) = Σ_k s_k ρ²(y_k (w·x_k + β)) + Σ_i c_i φ(w_i) + η/2 ‖w‖²        Eq. (eq:sqHingeRef)
+
+θ = (w, β); β is never penalised. s: sample weights. c: penalty factors of the features.
+
+The gradient is Eq. (eq:gradient) with Eq. (eq:gradientreg). Where φ has a kink at zero, the element of
+smallest norm of the subdifferential takes its place: at w_i = 0 the smooth part of the gradient, shrunk
+towards zero by c_i φ'(0+).
+
+The certificate. `stationarity` is max_i |∂⁰_iΦ(θ)|/√H_ii, H = LᵀSL, divided by the same measure of the
+loss's gradient at θ = 0. Dividing by √H_ii makes it indifferent to the units of the features, to the
+scale of the weights and to repeated rows; dividing by the value at θ = 0, always the same point, makes a
+warm start mean the same as a cold one; leaving the penalty out of the divisor keeps it away from zero
+when λ is near the value that makes all coefficients zero. A divisor below 1e-8 of its Cauchy-Schwarz
+bound 2√Φ(0) (classes in balance, features unrelated to them) is rounding noise and is replaced by that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from majorant.errors import ScaleError
+from majorant.potentials import Potential
+from majorant.rows import Rows
+from majorant.status import Evaluated, Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """Φ for given rows, potential φ, elastic-net strength η and penalty factors c."""
+
+    rows: Rows
+    potential: Potential
+    eta: float = 0.0
+    penalty_factor: Vector | None = None
+
+    @cached_property
+    def factor(self) -> Vector:
+        """The penalty factors c, one per feature."""
+        if self.penalty_factor is None:
+            return np.ones(self.rows.n_features)
+        return self.penalty_factor
+
+    @property
+    def size(self) -> int:
+        """The length p of θ."""
+        return self.rows.n_features + 1
+
+    def start(self) -> Vector:
+        """θ = 0, where all algorithms start by default."""
+        return np.zeros(self.size)
+
+    # The value and its parts -------------------------------------------------------------------
+
+    def evaluate(self, theta: Vector) -> Evaluated:
+        """Φ(θ) and the gradient of the loss at θ: one pass over the rows."""
+        loss = self.rows.loss(theta)
+        return Evaluated(theta, loss.value + self.penalty(theta), loss.gradient)
+
+    def penalty(self, theta: Vector) -> float:
+        """f(w), Eq. (eq:fReg)."""
+        w = theta[:-1]
+        return float(self.factor @ self.potential.value(w)) + 0.5 * self.eta * float(w @ w)
+
+    def penalty_gradient(self, theta: Vector) -> Vector:
+        """∇f̃(θ), Eq. (eq:gradientreg); its last entry is zero."""
+        gradient = np.zeros(self.size)
+        w = theta[:-1]
+        gradient[:-1] = self.factor * self.potential.derivative(w) + self.eta * w
+        return gradient
+
+    def gradient(self, at: Evaluated) -> Vector:
+        """∇Φ(θ), Eq. (eq:gradient), for a smooth potential."""
+        return at.loss_gradient + self.penalty_gradient(at.theta)
+
+    def subgradient(self, at: Evaluated) -> Vector:
+        """The element of smallest norm of ∂Φ(θ); the gradient where Φ is differentiable."""
+        g = self.gradient(at)
+        if not self.potential.smooth:
+            zero = at.theta[:-1] == 0.0
+            slope = self.factor * self.potential.slope_at_zero
+            shrunk = np.sign(g[:-1]) * np.maximum(np.abs(g[:-1]) - slope, 0.0)
+            g[:-1] = np.where(zero, shrunk, g[:-1])
+        return g
+
+    # The certificate ---------------------------------------------------------------------------
+
+    def stationarity(self, at: Evaluated) -> float:
+        """How far θ is from stationary: 0 at a stationary point, about 1 at θ = 0."""
+        return self._measure(self.subgradient(at)) / self._stationarity_divisor
+
+    def _measure(self, g: Vector) -> float:
+        return float(np.max(np.abs(g) * self._inverse_lengths))
+
+    @cached_property
+    def _inverse_lengths(self) -> Vector:
+        lengths = np.sqrt(self.rows.gram_diagonal())
+        # An all-zero column: its coefficient sees the penalty alone, in units of its own.
+        return 1.0 / np.where(lengths > 0, lengths, 1.0)
+
+    @cached_property
+    def _stationarity_divisor(self) -> float:
+        at_zero = self.rows.loss(self.start())
+        bound = 2.0 * np.sqrt(at_zero.value)
+        return float(max(self._measure(at_zero.gradient), 1e-8 * bound)) or 1.0
+
+    # Limits ------------------------------------------------------------------------------------
+
+    def check_scale(self) -> None:
+        """Refuse numbers whose squares, summed, leave the range of floating point."""
+        with np.errstate(over="ignore"):
+            weights = self.rows.weight_sum()
+            lengths = self.rows.gram_diagonal()
+        if not np.isfinite(weights):
+            raise ScaleError("The sample weights add up to infinity: divide them by their largest.")
+        if not np.all(np.isfinite(lengths)):
+            worst = int(np.flatnonzero(~np.isfinite(lengths))[0])
+            raise ScaleError(
+                f"The values of feature {worst} are so large that their squares overflow: rescale the "
+                "features, e.g. with sklearn.preprocessing.StandardScaler or MaxAbsScaler."
+            )

@@ -1,0 +1,257 @@
+r"""Potentials φ: what makes coefficients small, or zero.
+
+The penalty of the objective is Σ_i c_i φ(w_i) + η/2 ‖w‖², Eq. (eq:fReg). A potential is a function
+of one number that is even, and such that φ(√·) is concave on [0, ∞[. That concavity is all that
+the half-quadratic majorant of Prop. (prp:sHingeMM) needs: with the weight ψ(w) = φ'(w)/w,
+
+    φ(v) ≤ φ(w) + φ'(w)(v - w) + ψ(w)/2 (v - w)²       for all v, with equality at v = w,
+
+and ψ is non-increasing on [0, ∞[. The slope φ'(0+) tells smooth potentials (0) from those with a
+kink at zero (> 0), which make exact zeros: there the subdifferential is [-φ'(0+), φ'(0+)].
+
+A new potential is a frozen dataclass of about twenty lines: `value`, `weight`, `lipschitz`, and,
+where the closed form exists, `prox`. Defining it registers it: `SparseSVC(penalty=name)` accepts it
+and the law tests (`majorant.testing.check_potential`) run on its `examples()`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import ClassVar, Self
+
+import numpy as np
+
+from majorant.errors import MajorantError
+from majorant.status import Vector
+
+
+class Potential(ABC):
+    """An even function φ of one number with φ(√·) concave."""
+
+    registry: ClassVar[dict[str, type[Potential]]] = {}
+    name: ClassVar[str]
+    convex: ClassVar[bool]
+    proximable: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "name" in cls.__dict__:  # a class without a name of its own is a helper, not a potential
+            Potential.registry[cls.name] = cls
+
+    @abstractmethod
+    def value(self, w: Vector) -> Vector:
+        """φ(w)."""
+
+    @abstractmethod
+    def weight(self, w: Vector) -> Vector:
+        """ψ(w) = φ'(w)/w, the half-quadratic weight; its limit where w = 0."""
+
+    def derivative(self, w: Vector) -> Vector:
+        """φ'(w); at a kink, zero."""
+        return self.weight(w) * w
+
+    @property
+    @abstractmethod
+    def lipschitz(self) -> float:
+        """The Lipschitz constant a of φ' (Prop. (prp:sHingeLip)); infinite at a kink."""
+
+    @property
+    def slope_at_zero(self) -> float:
+        """φ'(0+): zero when φ is differentiable, positive when it has a kink at zero."""
+        return 0.0
+
+    @property
+    def smooth(self) -> bool:
+        """Whether φ is differentiable everywhere."""
+        return self.slope_at_zero == 0.0
+
+    @property
+    def zero_width(self) -> float:
+        """The half-width of the rounded bottom of φ, inside which a coefficient means zero."""
+        return 0.0
+
+    def prox(self, w: Vector, step: Vector) -> Vector:
+        """argmin_v (v - w)²/2 + step φ(v), elementwise, where `proximable`."""
+        raise MajorantError(f"the potential {self.name!r} has no closed-form proximal operator")
+
+    @classmethod
+    def from_settings(cls, *, lam: float, delta: float) -> Self:
+        """Build the potential from the two numbers an estimator holds; each takes what it knows."""
+        known = {"lam": lam, "delta": delta}
+        names = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        if unknown := names - known.keys():
+            raise MajorantError(
+                f"the potential {cls.name!r} has the parameter {', '.join(sorted(unknown))}: pass an "
+                f"object, penalty={cls.__name__}(...), instead of the name"
+            )
+        return cls(**{name: known[name] for name in names})
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Instances for the law tests: an ordinary one and a sharp one."""
+        return (
+            cls.from_settings(lam=0.7, delta=0.3),
+            cls.from_settings(lam=1e-2, delta=1e-3),
+        )
+
+
+def make_potential(penalty: str | Potential, *, lam: float, delta: float) -> Potential:
+    """The potential that a name stands for; an object stands for itself."""
+    if isinstance(penalty, Potential):
+        return penalty
+    if penalty not in Potential.registry:
+        raise MajorantError(
+            f"penalty={penalty!r} is unknown. Choose one of {', '.join(Potential.registry)}, "
+            "or pass a Potential object."
+        )
+    return Potential.registry[penalty].from_settings(lam=lam, delta=delta)
+
+
+def _require(name: str, number: float, *, positive: bool) -> None:
+    bound = "positive" if positive else "non-negative"
+    if not math.isfinite(number) or number < 0 or (positive and number == 0):
+        raise MajorantError(f"{name} must be a {bound} finite number, got {number!r}")
+
+
+@dataclass(frozen=True)
+class Hyperbolic(Potential):
+    """φ(w) = λ √(w² + δ²), Eq. (eq:l1Smooth): a smooth ℓ1, which it becomes as δ → 0."""
+
+    lam: float = 1.0
+    delta: float = 1e-4
+
+    name = "hyperbolic"
+    convex = True
+
+    def __post_init__(self) -> None:
+        _require("lam", self.lam, positive=False)
+        _require("delta", self.delta, positive=True)
+
+    def value(self, w: Vector) -> Vector:
+        return self.lam * np.hypot(w, self.delta)
+
+    def weight(self, w: Vector) -> Vector:
+        return self.lam / np.hypot(w, self.delta)
+
+    @property
+    def lipschitz(self) -> float:
+        return self.lam / self.delta
+
+    @property
+    def zero_width(self) -> float:
+        return self.delta
+
+
+@dataclass(frozen=True)
+class Welsch(Potential):
+    """φ(w) = λ (1 - exp(-w²/2δ²)), Eq. (eq:l0Smooth): a smooth, non-convex ℓ0."""
+
+    lam: float = 1.0
+    delta: float = 1e-4
+
+    name = "welsch"
+    convex = False
+
+    def __post_init__(self) -> None:
+        _require("lam", self.lam, positive=False)
+        _require("delta", self.delta, positive=True)
+
+    def value(self, w: Vector) -> Vector:
+        return -self.lam * np.expm1(-0.5 * (w / self.delta) ** 2)
+
+    def weight(self, w: Vector) -> Vector:
+        return (self.lam / self.delta**2) * np.exp(-0.5 * (w / self.delta) ** 2)
+
+    @property
+    def lipschitz(self) -> float:
+        return self.lam / self.delta**2
+
+    @property
+    def zero_width(self) -> float:
+        return self.delta
+
+
+@dataclass(frozen=True)
+class L1(Potential):
+    """φ(w) = λ |w|: the limit of the hyperbolic potential as δ → 0, with exact zeros."""
+
+    lam: float = 1.0
+
+    name = "l1"
+    convex = True
+    proximable = True
+
+    def __post_init__(self) -> None:
+        _require("lam", self.lam, positive=False)
+
+    def value(self, w: Vector) -> Vector:
+        return self.lam * np.abs(w)
+
+    def derivative(self, w: Vector) -> Vector:
+        return self.lam * np.sign(w)
+
+    def weight(self, w: Vector) -> Vector:
+        with np.errstate(divide="ignore"):
+            return self.lam / np.abs(w) if self.lam > 0 else np.zeros_like(w)
+
+    @property
+    def lipschitz(self) -> float:
+        return math.inf if self.lam > 0 else 0.0
+
+    @property
+    def slope_at_zero(self) -> float:
+        return self.lam
+
+    def prox(self, w: Vector, step: Vector) -> Vector:
+        return np.sign(w) * np.maximum(np.abs(w) - step * self.lam, 0.0)
+
+
+@dataclass(frozen=True)
+class L2(Potential):
+    """φ(w) = λ/2 w²: shrinks every coefficient, makes none zero."""
+
+    lam: float = 1.0
+
+    name = "l2"
+    convex = True
+    proximable = True
+
+    def __post_init__(self) -> None:
+        _require("lam", self.lam, positive=False)
+
+    def value(self, w: Vector) -> Vector:
+        return 0.5 * self.lam * w**2
+
+    def weight(self, w: Vector) -> Vector:
+        return np.full_like(w, self.lam)
+
+    @property
+    def lipschitz(self) -> float:
+        return self.lam
+
+    def prox(self, w: Vector, step: Vector) -> Vector:
+        return w / (1.0 + step * self.lam)
+
+
+@dataclass(frozen=True)
+class Zero(Potential):
+    """φ ≡ 0: no penalty but the elastic-net part η/2 ‖w‖² (the paper's "only ℓ2" case)."""
+
+    name = "none"
+    convex = True
+    proximable = True
+
+    def value(self, w: Vector) -> Vector:
+        return np.zeros_like(w)
+
+    def weight(self, w: Vector) -> Vector:
+        return np.zeros_like(w)
+
+    @property
+    def lipschitz(self) -> float:
+        return 0.0
+
+    def prox(self, w: Vector, step: Vector) -> Vector:
+        return w.copy()

@@ -1,0 +1,176 @@
+"""The algebra on one block of rows. The only file that asks "is it sparse?".
+
+A `Block` is X (dense or CSR), labels y ∈ {-1, 1}, weights s ≥ 0 and the intercept column b ∈ {0, 1}.
+Each answer costs one or two passes over X and never a copy of it; sums are in float64 whatever the
+type of X is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from majorant.losses import SquaredHinge
+from majorant.rows.protocol import LossSum
+from majorant.status import Matrix, Vector
+
+Indices: TypeAlias = NDArray[np.int64]
+
+# Rows gathered at a time: 2,048 × 300 float64 stay within a second-level cache, and BLAS is at full
+# speed from a few hundred rows on.
+CHUNK = 2048
+
+
+class Block(ABC):
+    """Some labelled, weighted rows of the design matrix."""
+
+    def __init__(self, y: Vector, s: Vector, *, intercept: bool) -> None:
+        self.y = y
+        self.s = s
+        self.b = 1.0 if intercept else 0.0
+
+    @property
+    def n_samples(self) -> int:
+        """The number of rows."""
+        return len(self.y)
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """The number of columns of X."""
+
+    @abstractmethod
+    def loss(self, theta: Vector, indices: Indices | None = None) -> LossSum:
+        """The loss and its gradient, over all rows or over those given."""
+
+    @abstractmethod
+    def gram(self) -> Matrix:
+        """LᵀSL."""
+
+    @abstractmethod
+    def gram_product(self, v: Vector) -> Vector:
+        """LᵀSL v."""
+
+    @abstractmethod
+    def gram_along(self, D: Matrix) -> Matrix:
+        """DᵀLᵀSLD."""
+
+    @abstractmethod
+    def gram_diagonal(self) -> Vector:
+        """The diagonal of LᵀSL."""
+
+    @abstractmethod
+    def squared_norms(self) -> Vector:
+        """‖x_k‖² for every row."""
+
+    @abstractmethod
+    def design(self) -> Matrix:
+        """S^½L, dense."""
+
+    def weight_sum(self) -> float:
+        """Σ_k s_k."""
+        return float(self.s.sum())
+
+    def largest_row(self) -> float:
+        """max_k s_k ‖L_k‖²."""
+        return float(np.max(self.s * (self.squared_norms() + self.b**2)))
+
+    def _design_from(self, X: Matrix) -> Matrix:
+        design = np.empty((self.n_samples, self.n_features + 1))
+        design[:, :-1] = X
+        design[:, -1] = self.b
+        design *= (self.y * np.sqrt(self.s))[:, np.newaxis]
+        return design
+
+
+class DenseBlock(Block):
+    """Rows in an ndarray. Single precision and odd strides are turned over chunk by chunk."""
+
+    def __init__(self, X: NDArray[Any], y: Vector, s: Vector, *, intercept: bool) -> None:
+        super().__init__(y, s, intercept=intercept)
+        self.X = X
+        # numpy multiplies by an array of another type, or with strides that BLAS cannot read, by
+        # copying all of it each time; such arrays go through a small buffer instead.
+        direct = X.dtype == np.float64 and (X.flags.c_contiguous or X.flags.f_contiguous)
+        self._step = max(1, len(X)) if direct else CHUNK
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    def _chunks(self, step: int) -> Iterator[tuple[slice, Matrix]]:
+        for start in range(0, len(self.X), step):
+            part = slice(start, start + step)
+            yield part, np.asarray(self.X[part], dtype=np.float64)
+
+    def loss(self, theta: Vector, indices: Indices | None = None) -> LossSum:
+        if indices is not None:
+            X = np.asarray(self.X[indices], dtype=np.float64)
+            return self._loss_part(theta, X, self.y[indices], self.s[indices])
+        total = LossSum(0.0, np.zeros(len(theta)))
+        for part, X in self._chunks(self._step):
+            total += self._loss_part(theta, X, self.y[part], self.s[part])
+        return total
+
+    def _loss_part(self, theta: Vector, X: Matrix, y: Vector, s: Vector) -> LossSum:
+        margins = y * (X @ theta[:-1] + self.b * theta[-1])
+        slope = s * y * SquaredHinge.derivative(margins)
+        gradient = np.empty(len(theta))
+        gradient[:-1] = X.T @ slope
+        gradient[-1] = self.b * slope.sum()
+        return LossSum(float(s @ SquaredHinge.value(margins)), gradient)
+
+    def gram(self) -> Matrix:
+        p = self.n_features + 1
+        gram = np.zeros((p, p))
+        root = np.sqrt(self.s)
+        for part, X in self._chunks(CHUNK):
+            Z = X * root[part, np.newaxis]
+            gram[:-1, :-1] += Z.T @ Z
+            gram[-1, :-1] += self.b * (root[part] @ Z)
+        gram[:-1, -1] = gram[-1, :-1]
+        gram[-1, -1] = self.b**2 * self.s.sum()
+        return gram
+
+    def gram_product(self, v: Vector) -> Vector:
+        product = np.zeros(len(v))
+        for part, X in self._chunks(self._step):
+            image = self.s[part] * (X @ v[:-1] + self.b * v[-1])
+            product[:-1] += X.T @ image
+            product[-1] += self.b * image.sum()
+        return product
+
+    def gram_along(self, D: Matrix) -> Matrix:
+        gram = np.zeros((D.shape[1], D.shape[1]))
+        for part, X in self._chunks(self._step):
+            image = X @ D[:-1] + self.b * D[-1]
+            gram += image.T @ (self.s[part, np.newaxis] * image)
+        return gram
+
+    def gram_diagonal(self) -> Vector:
+        diagonal = np.zeros(self.n_features + 1)
+        for part, X in self._chunks(CHUNK):
+            diagonal[:-1] += np.einsum("k,ki,ki->i", self.s[part], X, X)
+        diagonal[-1] = self.b**2 * self.s.sum()
+        return diagonal
+
+    def squared_norms(self) -> Vector:
+        return np.concatenate([np.einsum("ki,ki->k", X, X) for _, X in self._chunks(CHUNK)])
+
+    def design(self) -> Matrix:
+        return self._design_from(self.X)
+
+
+def make_block(X: Any, y: Vector, s: Vector, *, intercept: bool) -> Block:
+    """The block that fits the kind of X."""
+    if sp.issparse(X):
+        # Imported late: numba alone would double the time that importing this package takes.
+        from majorant.rows.csr import CsrBlock
+
+        return CsrBlock(X, y, s, intercept=intercept)
+    return DenseBlock(X, y, s, intercept=intercept)

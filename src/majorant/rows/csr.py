@@ -1,0 +1,48 @@
+"""A block of CSR rows. Imports numba, so it is imported only when there is such a block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from majorant.rows import kernels
+from majorant.rows.block import Block, Indices
+from majorant.rows.protocol import LossSum
+from majorant.status import Matrix, Vector
+
+
+class CsrBlock(Block):
+    """Rows in CSR form, answered by the compiled loops of `kernels`."""
+
+    def __init__(self, X: Any, y: Vector, s: Vector, *, intercept: bool) -> None:
+        super().__init__(y, s, intercept=intercept)
+        self.X = X
+        # Unsigned indices spare the compiled loops the test for a negative index.
+        unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64
+        self._csr = (X.data, X.indices.view(unsigned), X.indptr)
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    def loss(self, theta: Vector, indices: Indices | None = None) -> LossSum:
+        return LossSum(*kernels.loss(*self._csr, self.y, self.s, self.b, theta, indices))
+
+    def gram(self) -> Matrix:
+        return kernels.gram(*self._csr, self.s, self.b, self.n_features + 1)
+
+    def gram_product(self, v: Vector) -> Vector:
+        return kernels.gram_product(*self._csr, self.s, self.b, v)
+
+    def gram_along(self, D: Matrix) -> Matrix:
+        return kernels.gram_along(*self._csr, self.s, self.b, np.ascontiguousarray(D))
+
+    def gram_diagonal(self) -> Vector:
+        return kernels.gram_diagonal(*self._csr, self.s, self.b, self.n_features + 1)
+
+    def squared_norms(self) -> Vector:
+        return kernels.squared_norms(*self._csr)
+
+    def design(self) -> Matrix:
+        return self._design_from(self.X.toarray())

@@ -1,0 +1,136 @@
+"""Compiled loops over CSR rows. Imported when the first sparse block is asked something.
+
+Written by hand because each does in one pass over the matrix what library products do in two or
+three: a row is still in the cache when its contribution to the gradient is scattered. All release the
+GIL, none uses numba's own threads (they abort the process under concurrent callers), and the compiled
+code is kept on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+
+from majorant.losses import SquaredHinge
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+def compiled(function: Kernel) -> Kernel:
+    """Compile at the first call, cache on disk, release the GIL."""
+    return numba.njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
+
+
+_value = compiled(SquaredHinge.value)
+_derivative = compiled(SquaredHinge.derivative)
+
+
+@compiled
+def loss(data, indices, indptr, y, s, b, theta, subset):  # type: ignore[no-untyped-def]
+    """Σ s ρ²(v) and its gradient, over all rows or over a subset; the gradient skips v ≥ 1."""
+    intercept = b * theta[-1]
+    gradient = np.zeros(theta.size)
+    total = 0.0
+    slope_sum = 0.0
+    count = y.size if subset is None else subset.size
+    for position in range(count):
+        k = position if subset is None else subset[position]
+        score = intercept
+        for e in range(indptr[k], indptr[k + 1]):
+            score += data[e] * theta[indices[e]]
+        margin = y[k] * score
+        slope = s[k] * y[k] * _derivative(margin)
+        if slope != 0.0:
+            total += s[k] * _value(margin)
+            slope_sum += slope
+            for e in range(indptr[k], indptr[k + 1]):
+                gradient[indices[e]] += slope * data[e]
+    gradient[-1] = b * slope_sum
+    return total, gradient
+
+
+@compiled
+def gram(data, indices, indptr, s, b, p):  # type: ignore[no-untyped-def]
+    """LᵀSL by the outer products of the rows: the lower triangle, then its mirror."""
+    total = np.zeros((p, p))
+    for k in range(s.size):
+        start = indptr[k]
+        stop = indptr[k + 1]
+        for e in range(start, stop):
+            weighted = s[k] * data[e]
+            row = total[indices[e]]
+            for f in range(start, e + 1):
+                row[indices[f]] += weighted * data[f]
+            total[p - 1, indices[e]] += b * weighted
+        total[p - 1, p - 1] += b * b * s[k]
+    for i in range(p):
+        for j in range(i):
+            total[j, i] = total[i, j]
+    return total
+
+
+@compiled
+def gram_product(data, indices, indptr, s, b, v):  # type: ignore[no-untyped-def]
+    """LᵀSL v, one pass."""
+    product = np.zeros(v.size)
+    image_sum = 0.0
+    for k in range(s.size):
+        image = b * v[-1]
+        for e in range(indptr[k], indptr[k + 1]):
+            image += data[e] * v[indices[e]]
+        image *= s[k]
+        image_sum += image
+        for e in range(indptr[k], indptr[k + 1]):
+            product[indices[e]] += image * data[e]
+    product[-1] = b * image_sum
+    return product
+
+
+@compiled
+def gram_along(data, indices, indptr, s, b, D):  # type: ignore[no-untyped-def]
+    """DᵀLᵀSLD, one pass for all columns of D."""
+    m = D.shape[1]
+    total = np.zeros((m, m))
+    image = np.empty(m)
+    for k in range(s.size):
+        for i in range(m):
+            image[i] = b * D[-1, i]
+        for e in range(indptr[k], indptr[k + 1]):
+            x = data[e]
+            row = D[indices[e]]
+            for i in range(m):
+                image[i] += x * row[i]
+        for i in range(m):
+            weighted = s[k] * image[i]
+            for j in range(i + 1):
+                total[i, j] += weighted * image[j]
+    for i in range(m):
+        for j in range(i):
+            total[j, i] = total[i, j]
+    return total
+
+
+@compiled
+def gram_diagonal(data, indices, indptr, s, b, p):  # type: ignore[no-untyped-def]
+    """Σ_k s_k x_ki² for every column, and Σ_k s_k b² for the intercept."""
+    diagonal = np.zeros(p)
+    for k in range(s.size):
+        for e in range(indptr[k], indptr[k + 1]):
+            x = np.float64(data[e])
+            diagonal[indices[e]] += s[k] * x * x
+        diagonal[p - 1] += b * b * s[k]
+    return diagonal
+
+
+@compiled
+def squared_norms(data, indices, indptr):  # type: ignore[no-untyped-def]
+    """‖x_k‖² for every row."""
+    norms = np.zeros(indptr.size - 1)
+    for k in range(norms.size):
+        for e in range(indptr[k], indptr[k + 1]):
+            x = np.float64(data[e])
+            norms[k] += x * x
+    return norms

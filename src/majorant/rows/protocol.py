@@ -1,0 +1,110 @@
+"""The questions a solver may ask of the rows, wherever they live.
+
+A solver never sees an n-vector. It asks for sums over the rows of feature-sized quantities, and each
+kind of rows answers by putting the same question to each of its blocks and adding the answers in
+block order. So *where* rows live is one method, `ask`; the algebra is in `block.py`; and the same
+partition gives bitwise the same answer everywhere.
+
+Notation, as in Eq. (eq:sqHingeRef): L = Diag(y)[X b] with b = 1 when there is an intercept and 0
+when there is none, S = Diag(s) the sample weights, p = n_features + 1. Without an intercept the last
+column of L is zero, hence so are the last entries of every sum, and β stays where it starts: at 0.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
+
+from majorant.status import Matrix, Vector
+
+if TYPE_CHECKING:
+    from majorant.rows.block import Block
+
+
+class Summable(Protocol):
+    """What the blocks' answers are: things that add up."""
+
+    def __add__(self, other: Self, /) -> Self: ...
+
+
+Answer = TypeVar("Answer")
+Sum = TypeVar("Sum", bound=Summable)
+
+
+@dataclass(frozen=True, eq=False)
+class LossSum:
+    """Σ_k s_k ρ²(v_k) and its gradient with respect to θ."""
+
+    value: float
+    gradient: Vector
+
+    def __add__(self, other: LossSum) -> LossSum:
+        return LossSum(self.value + other.value, self.gradient + other.gradient)
+
+
+class Batch(NamedTuple):
+    """Some rows of one block, drawn for a stochastic step."""
+
+    block: Block
+    indices: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+    def loss(self, theta: Vector) -> LossSum:
+        """The loss over the batch and its gradient."""
+        return self.block.loss(theta, self.indices)
+
+
+class Rows(ABC):
+    """Labelled, weighted rows, in one or more blocks."""
+
+    n_samples: int
+    n_features: int
+
+    @abstractmethod
+    def ask(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
+        """The answers of all blocks, in block order."""
+
+    @abstractmethod
+    def batches(self, rng: np.random.Generator, size: int) -> Iterator[Batch]:
+        """One epoch: every row once, in random batches of at most `size`."""
+
+    def total(self, question: Callable[[Block], Sum]) -> Sum:
+        """The sum of the blocks' answers, always added in block order."""
+        return reduce(add, self.ask(question))
+
+    def loss(self, theta: Vector) -> LossSum:
+        """g(Lθ) = Σ_k s_k ρ²((Lθ)_k) and its gradient Lᵀ∇g(Lθ), Eq. (eq:gradient)."""
+        return self.total(lambda block: block.loss(theta))
+
+    def gram(self) -> Matrix:
+        """LᵀSL, p × p."""
+        return self.total(lambda block: block.gram())
+
+    def gram_product(self, v: Vector) -> Vector:
+        """LᵀSL v without forming the matrix."""
+        return self.total(lambda block: block.gram_product(v))
+
+    def gram_diagonal(self) -> Vector:
+        """The diagonal of LᵀSL: the weighted square of each column's length."""
+        return self.total(lambda block: block.gram_diagonal())
+
+    def gram_along(self, D: Matrix) -> Matrix:
+        """DᵀLᵀSLD, m × m, for the m columns of D."""
+        return self.total(lambda block: block.gram_along(D))
+
+    def weight_sum(self) -> float:
+        """Σ_k s_k, which is also the loss at θ = 0."""
+        return self.total(lambda block: block.weight_sum())
+
+    def largest_row(self) -> float:
+        """max_k s_k ‖L_k‖², the sharpest curvature that a single row can have, halved."""
+        return max(self.ask(lambda block: block.largest_row()))
+
+    def design(self) -> Matrix:
+        """S^½L as one dense n × p array: only for few rows."""
+        return np.concatenate(list(self.ask(lambda block: block.design())))

@@ -1,0 +1,28 @@
+"""The algorithms, one file each, and the one loop that drives them."""
+
+from majorant.solvers.base import Solver, make_solver, require_suitable
+from majorant.solvers.driver import solve
+from majorant.solvers.gradient import Gradient
+from majorant.solvers.hybrid import Hybrid
+from majorant.solvers.inversion import MMInversion
+from majorant.solvers.mm import MM
+from majorant.solvers.stochastic import SGD, Adam, Momentum
+from majorant.solvers.subspace import MMGradient, MMSubspace, gradient_direction, memory_gradient
+
+__all__ = [
+    "MM",
+    "SGD",
+    "Adam",
+    "Gradient",
+    "Hybrid",
+    "MMGradient",
+    "MMInversion",
+    "MMSubspace",
+    "Momentum",
+    "Solver",
+    "gradient_direction",
+    "make_solver",
+    "memory_gradient",
+    "require_suitable",
+    "solve",
+]

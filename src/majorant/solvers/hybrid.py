@@ -1,0 +1,44 @@
+"""Hybrids: stochastic epochs first, then a deterministic method from where they ended.
+
+A hybrid is a chain of two generators, not an algorithm of its own, and any two can be chained. For the
+convergence of the second, the first is only a choice of θ(0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from majorant.objective import Objective
+from majorant.solvers.base import Solver
+from majorant.status import Iterate, Vector
+
+
+@dataclass(frozen=True)
+class Hybrid(Solver):
+    """`warmup` iterates (epochs, if stochastic) of one solver, then another from there on.
+
+    Has no registered name: `SparseSVC(solver=..., warmup=...)` builds it.
+    """
+
+    first: Solver
+    then: Solver
+    warmup: int
+
+    monotone = False
+    stochastic = True
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The names of both, as the trace's reader knows them."""
+        return f"{self.first.name} × {self.warmup}, then {self.then.name}"
+
+    def objection(self, objective: Objective) -> str | None:
+        return self.first.objection(objective) or self.then.objection(objective)
+
+    def iterates(self, objective: Objective, theta: Vector, seed: int) -> Iterator[Iterate]:
+        for n, iterate in enumerate(self.first.iterates(objective, theta, seed)):
+            if n == self.warmup:
+                break  # the second method begins by yielding this very point, evaluated
+            yield iterate
+        yield from self.then.iterates(objective, iterate.theta, seed)

@@ -1,0 +1,176 @@
+r"""`sgd`, `momentum`, `adam`: mini-batch methods, Alg. (alg1), Alg. (momentum), Alg. (Adam).
+
+Each step estimates ∇Φ(θ)/K from a batch B of the K rows:
+
+    d = 1/|B| Σ_{k ∈ B} ∇loss_k(θ) + κ ∇f(θ)
+
+With κ = 1/K ("unbiased", the default) the mean of d over the batches is ∇Φ(θ)/K, and a decaying step leads
+to the minimiser of Φ. The paper takes κ = 1 ("paper"): its steps then minimise the *mean* loss plus f, in
+which f counts K times as much as in Φ. An iterate is an epoch: every row once, in an order drawn anew.
+
+The steps, with the textbook indices (those in the paper's listings are slipped):
+
+    sgd       θ ← θ - α d
+    momentum  m ← β m + d;  θ ← θ - α m
+    adam      m ← β₁ m + (1-β₁) d;  v ← β₂ v + (1-β₂) d²;  θ ← θ - α m̂/(√v̂ + ε)
+              m̂ = m/(1-β₁ᵗ), v̂ = v/(1-β₂ᵗ)
+
+α follows a schedule, α times a function of the number of epochs seen so far: it decays by default, because a
+constant one (the paper's) ends in a cloud around the minimiser, not at it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from majorant.errors import MajorantError
+from majorant.losses import SquaredHinge
+from majorant.objective import Objective
+from majorant.solvers.base import Solver
+from majorant.status import Iterate, Vector
+
+Schedule: TypeAlias = Callable[[float], float]
+Rule: TypeAlias = Callable[[Vector, float], Vector]
+"""(d, α) ↦ what to subtract from θ; holds the memory of one run."""
+
+SCHEDULES: dict[str, Schedule] = {
+    "constant": lambda epochs: 1.0,
+    "inverse": lambda epochs: 1.0 / (1.0 + epochs),
+    "sqrt": lambda epochs: 1.0 / np.sqrt(1.0 + epochs),
+}
+
+
+@dataclass(frozen=True)
+class StochasticSolver(Solver):
+    """The loop that the three methods share.
+
+    Parameters
+    ----------
+    step : float, optional
+        The learning rate α at the start, for the gradient of the mean Φ/K. By default `sgd` and `momentum`
+        take the longest that is stable for every batch, `adam` 0.001.
+    batch_size : int, default=64
+        Rows per step.
+    schedule : {"constant", "inverse", "sqrt"} or function, default="sqrt"
+        The factor of α after a number of epochs t: 1, 1/(1+t), 1/√(1+t), or any function of t.
+    weighting : {"unbiased", "paper"}, default="unbiased"
+        How the penalty is weighed against a batch, see the module.
+    """
+
+    step: float | None = None
+    batch_size: int = 64
+    schedule: str | Schedule = "sqrt"
+    weighting: Literal["unbiased", "paper"] = "unbiased"
+
+    monotone = False
+    stochastic = True
+
+    def __post_init__(self) -> None:
+        if self.step is not None and not 0.0 < self.step < np.inf:
+            raise MajorantError(f"step must be positive and finite, got {self.step!r}")
+        if self.batch_size < 1:
+            raise MajorantError(f"batch_size must be at least 1, got {self.batch_size!r}")
+        if not callable(self.schedule) and self.schedule not in SCHEDULES:
+            raise MajorantError(
+                f"schedule={self.schedule!r} is unknown: choose one of {', '.join(SCHEDULES)} or pass a "
+                "function of the number of epochs"
+            )
+        if self.weighting not in ("unbiased", "paper"):
+            raise MajorantError(f"weighting must be 'unbiased' or 'paper', got {self.weighting!r}")
+
+    @abstractmethod
+    def rule(self, size: int) -> Rule:
+        """A fresh update rule for θ of that size."""
+
+    def default_step(self, smoothness: float) -> float:
+        """α when none is given; `smoothness` bounds the curvature of every batch's estimate."""
+        return 1.0 / smoothness
+
+    def iterates(self, objective: Objective, theta: Vector, seed: int) -> Iterator[Iterate]:
+        rows = objective.rows
+        rng = np.random.default_rng(seed)
+        kappa = 1.0 if self.weighting == "paper" else 1.0 / rows.n_samples
+        schedule = self.schedule if callable(self.schedule) else SCHEDULES[self.schedule]
+        alpha = self.step or self.default_step(self._smoothness(objective, kappa))
+        rule = self.rule(objective.size)
+        theta = theta.copy()
+        seen = 0
+        while True:
+            yield Iterate(theta.copy())
+            for batch in rows.batches(rng, self.batch_size):
+                d = batch.loss(theta).gradient / len(batch.indices)
+                d += kappa * objective.penalty_gradient(theta)
+                theta -= rule(d, alpha * schedule(seen / rows.n_samples))
+                seen += len(batch.indices)
+
+    @staticmethod
+    def _smoothness(objective: Objective, kappa: float) -> float:
+        potential, factor = objective.potential, float(np.max(objective.factor))
+        bound = SquaredHinge.curvature_bound * objective.rows.largest_row()
+        return (bound + kappa * (potential.lipschitz * factor + objective.eta)) or 1.0
+
+
+@dataclass(frozen=True)
+class SGD(StochasticSolver):
+    """Stochastic gradient descent, Alg. (alg1)."""
+
+    name = "sgd"
+
+    def rule(self, size: int) -> Rule:
+        return lambda d, alpha: alpha * d
+
+
+@dataclass(frozen=True)
+class Momentum(StochasticSolver):
+    """Stochastic gradient descent with heavy-ball momentum, Alg. (momentum)."""
+
+    beta: float = 0.9
+
+    name = "momentum"
+
+    def default_step(self, smoothness: float) -> float:
+        # A steady gradient is amplified by 1/(1-β).
+        return (1.0 - self.beta) / smoothness
+
+    def rule(self, size: int) -> Rule:
+        m = np.zeros(size)
+
+        def update(d: Vector, alpha: float) -> Vector:
+            np.multiply(m, self.beta, out=m)
+            np.add(m, d, out=m)
+            return alpha * m
+
+        return update
+
+
+@dataclass(frozen=True)
+class Adam(StochasticSolver):
+    """Adaptive moment estimation, Alg. (Adam)."""
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+
+    name = "adam"
+
+    def default_step(self, smoothness: float) -> float:
+        return 1e-3
+
+    def rule(self, size: int) -> Rule:
+        m, v = np.zeros(size), np.zeros(size)
+        t = 0
+
+        def update(d: Vector, alpha: float) -> Vector:
+            nonlocal t, m, v
+            t += 1
+            m = self.beta1 * m + (1.0 - self.beta1) * d
+            v = self.beta2 * v + (1.0 - self.beta2) * d * d
+            corrected = np.sqrt(v / (1.0 - self.beta2**t)) + self.epsilon
+            return alpha / (1.0 - self.beta1**t) * m / corrected
+
+        return update

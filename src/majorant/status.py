@@ -1,0 +1,114 @@
+"""What a solver hands over: iterates while it runs, a `Result` with a reason when it stops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+
+class Status(Enum):
+    """Why a solver stopped. The value is the sentence a user reads."""
+
+    CONVERGED = "The stationarity is within the tolerance."
+    MAX_ITER = "The iteration limit was reached before the tolerance."
+    STALLED = "No further progress is possible in floating-point arithmetic."
+    NOT_FINITE = "The iterates left the range of floating-point numbers; the last finite one is kept."
+    TIME_LIMIT = "The time limit was reached before the tolerance."
+    STOPPED = "A callback asked to stop."
+    INTERRUPTED = "The fit was interrupted; the last iterate is kept."
+
+    @property
+    def converged(self) -> bool:
+        """Whether the result satisfies the tolerance that was asked for."""
+        return self is Status.CONVERGED
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """θ = (w, β), β last, after one step of an algorithm."""
+
+    theta: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated(Iterate):
+    """An iterate with Φ(θ) and the gradient of the loss part at θ."""
+
+    value: float
+    loss_gradient: Vector
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of the trace, measured outside the solver's clock."""
+
+    iteration: int
+    time: float
+    objective: float
+    stationarity: float
+    nonzeros: int
+
+
+class History(Sequence[Record]):
+    """The trace of a fit: a sequence of records whose columns are arrays."""
+
+    def __init__(self, records: Sequence[Record] = ()) -> None:
+        self._records = list(records)
+
+    def append(self, record: Record) -> None:
+        """Add the record of one more iteration."""
+        self._records.append(record)
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> History: ...
+    def __getitem__(self, index: int | slice) -> Record | History:
+        if isinstance(index, slice):
+            return History(self._records[index])
+        return self._records[index]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records)
+
+    def __repr__(self) -> str:
+        return f"History({len(self)} records)"
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One field of all records, e.g. ``history.column("objective")``."""
+        return np.array([getattr(record, name) for record in self._records])
+
+    def to_frame(self) -> pd.DataFrame:
+        """The trace as a pandas DataFrame, one row per iteration."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install pandas") from error
+        return pd.DataFrame(
+            {field.name: self.column(field.name) for field in fields(Record)}
+        ).set_index("iteration")
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What is left of a run: the point reached, why it stopped there, and the way to it."""
+
+    iterate: Evaluated
+    status: Status
+    n_iter: int
+    stationarity: float
+    history: History
