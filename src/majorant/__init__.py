@@ -1,0 +1,31 @@
+"""Sparse linear support vector machines by majorization-minimization."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from majorant.estimators import SparseSVC
+    from majorant.potentials import Potential
+    from majorant.solvers import Solver
+
+__version__ = "0.1.0"
+
+# Imported at first use, so that `majorant --help` and `import majorant` cost next to nothing.
+_EXPORTS = {
+    "SparseSVC": "majorant.estimators",
+    "Potential": "majorant.potentials",
+    "Solver": "majorant.solvers",
+}
+__all__ = ["Potential", "Solver", "SparseSVC", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'majorant' has no attribute {name!r}")
+    return getattr(import_module(_EXPORTS[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,11 +1,11 @@
 r"""Solving with curvature matrices that may be singular.
 
-`solve_positive` solves A d = g for a positive semidefinite A by Cholesky after scaling A to a unit
-diagonal. Scaling makes the solve indifferent to the units of the features (a column in millimetres next
-to one in light years), and makes "small" mean the same in every direction. A jitter τ on the scaled
-diagonal, hence relative to each diagonal entry of A, keeps singular matrices solvable. It only ever
-*adds* curvature, and a majorant with more curvature is still a majorant, so every descent theorem
-survives it.
+`solve_positive` solves A d = g for a positive semidefinite A after scaling A to a unit diagonal, which makes
+the solve indifferent to the units of the features (a column in millimetres next to one in light years) and
+makes "flat" mean the same in every direction. By Cholesky where A is well conditioned; where it is not, by
+its eigenvectors, leaving out the flat directions: there g is nothing but rounding, and dividing rounding by
+next to nothing moved iterates at random (w8a with Welsch: Φ rose). Leaving a direction out means infinite
+curvature along it, and a majorant with more curvature is still a majorant: every descent theorem survives.
 
 `SpectralInverse` holds the eigenvectors of LᵀSL and solves with 2LᵀSL + σ Id for any σ > 0 at the price
 of two products, Eq. (eq:A_bar_approx_inv).
@@ -16,32 +16,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh, qr, svd
+from scipy.linalg import eigh, lapack, qr, svd
 
 from majorant.status import Matrix, Vector
 
-# Flat directions of A get no information from g but rounding errors of relative size ~1e-15·√K; with
-# this jitter they are moved by less than 1e-4 of the others. Seen on w8a with Welsch, where A is singular:
-# 1e-14 lets Φ rise by rounding, 1e-11 does not, and slows no convergence that was measured.
-JITTER = 1e-11
+# Relative curvature below which a direction is flat. Rounding errors in g are some 1e-15·√K, so what is
+# kept is moved by errors below 1e-4 of a step; 1e-13 let Φ rise on w8a, and above 1e-8 the small weights of
+# a potential begin to be lost.
+FLAT = 1e-10
 
 
 def solve_positive(A: Matrix, g: Vector) -> Vector:
-    """Solve A d = g for A positive semidefinite, also when A is singular."""
+    """Solve A d = g for A positive semidefinite; where A is singular, d has no flat part."""
     diagonal = np.diagonal(A)
     # A zero on the diagonal of such a matrix means a zero row and column: nothing to be solved there.
-    scale = np.where(diagonal > 0, 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
+    empty = diagonal <= 0
+    scale = np.where(empty, 0.0, 1.0 / np.sqrt(np.where(empty, 1.0, diagonal)))
     scaled = A * scale[:, np.newaxis]
     scaled *= scale
-    jitter = JITTER
-    while True:
-        np.fill_diagonal(scaled, 1.0 + jitter)
-        try:
-            factor = cho_factor(scaled, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            jitter *= 100.0
-            continue
-        return np.asarray(scale * cho_solve(factor, scale * g, check_finite=False))
+    np.fill_diagonal(scaled, 1.0)
+    factor, failed = lapack.dpotrf(scaled, lower=True)
+    if not failed and np.min(np.diagonal(factor)) ** 2 > FLAT:
+        return np.asarray(scale * lapack.dpotrs(factor, scale * g, lower=True)[0])
+    eigenvalues, V = eigh(scaled, check_finite=False)
+    kept = V[:, eigenvalues > FLAT]
+    return np.asarray(scale * (kept @ ((kept.T @ (scale * g)) / eigenvalues[eigenvalues > FLAT])))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-r"""Tangent majorants of Φ (Definition def:majorant of the paper).
+r"""Tangent majorants of Φ, Def. (def:majorant).
 
 A quadratic majorant at θ' touches Φ there and lies above it everywhere:
 
@@ -49,11 +49,11 @@ class Majorant(ABC):
 
     @abstractmethod
     def minimiser(self, at: Evaluated) -> Vector:
-        """argmin h(·; θ)."""
+        """The minimiser of h(·; θ)."""
 
 
 def penalty_weights(objective: Objective, theta: Vector) -> Vector:
-    """c ψ(w) + η for the features, 0 for the intercept: the diagonal part of Eq. (eq:CurvMat)."""
+    """The diagonal part of Eq. (eq:CurvMat): c ψ(w) + η for the features, 0 for the intercept."""
     weights = np.zeros(objective.size)
     weights[:-1] = objective.factor * objective.potential.weight(theta[:-1]) + objective.eta
     return weights
@@ -155,7 +155,5 @@ def squared_norm_bound(rows: Rows) -> float:
     start = np.random.default_rng(0).standard_normal(p)
     if not np.any(rows.gram_diagonal()):
         return 0.0  # L = 0, for which Lanczos has no first step
-    largest = float(
-        eigsh(operator, k=1, which="LA", tol=tolerance, v0=start, return_eigenvectors=False)[0]
-    )
+    largest = float(eigsh(operator, k=1, which="LA", tol=tolerance, v0=start, return_eigenvectors=False)[0])
     return largest * (1.0 + 2.0 * tolerance)

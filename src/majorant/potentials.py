@@ -141,7 +141,7 @@ class Hyperbolic(Potential):
 
     @property
     def zero_width(self) -> float:
-        return self.delta
+        return 10.0 * self.delta  # beyond it φ' is within 0.5 % of its limit λ
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Welsch(Potential):
 
     @property
     def zero_width(self) -> float:
-        return self.delta
+        return 3.0 * self.delta  # beyond it φ is within 1.2 % of its limit λ
 
 
 @dataclass(frozen=True)

@@ -98,9 +98,9 @@ class History(Sequence[Record]):
             import pandas as pd
         except ImportError as error:
             raise ImportError("to_frame needs pandas: pip install pandas") from error
-        return pd.DataFrame(
-            {field.name: self.column(field.name) for field in fields(Record)}
-        ).set_index("iteration")
+        return pd.DataFrame({field.name: self.column(field.name) for field in fields(Record)}).set_index(
+            "iteration"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,19 +30,19 @@ class CsrBlock(Block):
         return LossSum(*kernels.loss(*self._csr, self.y, self.s, self.b, theta, indices))
 
     def gram(self) -> Matrix:
-        return kernels.gram(*self._csr, self.s, self.b, self.n_features + 1)
+        return np.asarray(kernels.gram(*self._csr, self.s, self.b, self.n_features + 1))
 
     def gram_product(self, v: Vector) -> Vector:
-        return kernels.gram_product(*self._csr, self.s, self.b, v)
+        return np.asarray(kernels.gram_product(*self._csr, self.s, self.b, v))
 
     def gram_along(self, D: Matrix) -> Matrix:
-        return kernels.gram_along(*self._csr, self.s, self.b, np.ascontiguousarray(D))
+        return np.asarray(kernels.gram_along(*self._csr, self.s, self.b, np.ascontiguousarray(D)))
 
     def gram_diagonal(self) -> Vector:
-        return kernels.gram_diagonal(*self._csr, self.s, self.b, self.n_features + 1)
+        return np.asarray(kernels.gram_diagonal(*self._csr, self.s, self.b, self.n_features + 1))
 
     def squared_norms(self) -> Vector:
-        return kernels.squared_norms(*self._csr)
+        return np.asarray(kernels.squared_norms(*self._csr))
 
     def design(self) -> Matrix:
         return self._design_from(self.X.toarray())

@@ -9,19 +9,17 @@ code is kept on disk.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 import numpy as np
 
 from majorant.losses import SquaredHinge
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
-
-def compiled(function: Kernel) -> Kernel:
+def compiled(function: Callable[..., Any]) -> Any:
     """Compile at the first call, cache on disk, release the GIL."""
-    return numba.njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
+    return numba.njit(cache=True, nogil=True)(function)
 
 
 _value = compiled(SquaredHinge.value)
@@ -29,7 +27,7 @@ _derivative = compiled(SquaredHinge.derivative)
 
 
 @compiled
-def loss(data, indices, indptr, y, s, b, theta, subset):  # type: ignore[no-untyped-def]
+def loss(data, indices, indptr, y, s, b, theta, subset):
     """Σ s ρ²(v) and its gradient, over all rows or over a subset; the gradient skips v ≥ 1."""
     intercept = b * theta[-1]
     gradient = np.zeros(theta.size)
@@ -53,7 +51,7 @@ def loss(data, indices, indptr, y, s, b, theta, subset):  # type: ignore[no-unty
 
 
 @compiled
-def gram(data, indices, indptr, s, b, p):  # type: ignore[no-untyped-def]
+def gram(data, indices, indptr, s, b, p):
     """LᵀSL by the outer products of the rows: the lower triangle, then its mirror."""
     total = np.zeros((p, p))
     for k in range(s.size):
@@ -73,7 +71,7 @@ def gram(data, indices, indptr, s, b, p):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def gram_product(data, indices, indptr, s, b, v):  # type: ignore[no-untyped-def]
+def gram_product(data, indices, indptr, s, b, v):
     """LᵀSL v, one pass."""
     product = np.zeros(v.size)
     image_sum = 0.0
@@ -90,7 +88,7 @@ def gram_product(data, indices, indptr, s, b, v):  # type: ignore[no-untyped-def
 
 
 @compiled
-def gram_along(data, indices, indptr, s, b, D):  # type: ignore[no-untyped-def]
+def gram_along(data, indices, indptr, s, b, D):
     """DᵀLᵀSLD, one pass for all columns of D."""
     m = D.shape[1]
     total = np.zeros((m, m))
@@ -114,7 +112,7 @@ def gram_along(data, indices, indptr, s, b, D):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def gram_diagonal(data, indices, indptr, s, b, p):  # type: ignore[no-untyped-def]
+def gram_diagonal(data, indices, indptr, s, b, p):
     """Σ_k s_k x_ki² for every column, and Σ_k s_k b² for the intercept."""
     diagonal = np.zeros(p)
     for k in range(s.size):
@@ -126,7 +124,7 @@ def gram_diagonal(data, indices, indptr, s, b, p):  # type: ignore[no-untyped-de
 
 
 @compiled
-def squared_norms(data, indices, indptr):  # type: ignore[no-untyped-def]
+def squared_norms(data, indices, indptr):
     """‖x_k‖² for every row."""
     norms = np.zeros(indptr.size - 1)
     for k in range(norms.size):

@@ -28,11 +28,9 @@ class MemoryRows(Rows):
     ) -> None:
         y = np.asarray(y, dtype=np.float64)
         s = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-        if cuts:
-            pieces = [(X[a:b], y[a:b], s[a:b]) for a, b in pairwise([0, *cuts, len(y)])]
-        else:
-            pieces = [(X, y, s)]  # slicing a CSR matrix would copy it
-        self.blocks = [make_block(*piece, intercept=intercept) for piece in pieces]
+        # Uncut, X is taken as it is: slicing a CSR matrix would copy it.
+        cut = [(X[a:b], y[a:b], s[a:b]) for a, b in pairwise([0, *cuts, len(y)])] if cuts else [(X, y, s)]
+        self.blocks = [make_block(*piece, intercept=intercept) for piece in cut]
         self.n_samples, self.n_features = X.shape
 
     def ask(self, question: Callable[[Block], Answer]) -> list[Answer]:

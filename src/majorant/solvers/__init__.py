@@ -1,5 +1,6 @@
 """The algorithms, one file each, and the one loop that drives them."""
 
+from majorant.solvers.auto import choose_solver
 from majorant.solvers.base import Solver, make_solver, require_suitable
 from majorant.solvers.driver import solve
 from majorant.solvers.gradient import Gradient
@@ -20,6 +21,7 @@ __all__ = [
     "MMSubspace",
     "Momentum",
     "Solver",
+    "choose_solver",
     "gradient_direction",
     "make_solver",
     "memory_gradient",

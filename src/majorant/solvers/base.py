@@ -64,9 +64,7 @@ def require_suitable(solver: Solver, objective: Objective) -> None:
     reason = solver.objection(objective)
     if reason is None:
         return
-    suitable = [
-        repr(name) for name, kind in Solver.registry.items() if not kind().objection(objective)
-    ]
+    suitable = [repr(name) for name, kind in Solver.registry.items() if not kind().objection(objective)]
     raise UnsuitableSolverError(
         f"solver {solver.name!r} {reason}. Solvers that accept this problem: {', '.join(suitable)}."
     )
@@ -77,7 +75,8 @@ def size_objection(entries: int, what: str) -> str | None:
     if entries <= MAX_DENSE_ENTRIES:
         return None
     gigabytes = entries * 8 / 2**30
-    return f"needs {what}, {gigabytes:.1f} GiB here, more than the {MAX_DENSE_ENTRIES * 8 / 2**30:g} GiB it allows itself"
+    limit = MAX_DENSE_ENTRIES * 8 / 2**30
+    return f"needs {what}, {gigabytes:.1f} GiB here, more than the {limit:g} GiB it allows itself"
 
 
 def majorize_minimize(majorant: Majorant, theta: Vector) -> Iterator[Iterate]:

@@ -1,0 +1,160 @@
+"""From what users pass to what the mathematics needs, or an error that says what to do.
+
+scikit-learn's own validation does most of it; here is what it lets through or words badly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from majorant.status import Vector
+
+
+def check_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Any, Any]:
+    """X as float64 or float32, dense or canonical CSR, copied only if it must be; y one-dimensional."""
+    _refuse_foreign_arrays(X)
+    _refuse_corrupt_sparse(X)
+    y = _plain_labels(y)
+    X, y = validate_data(
+        estimator,
+        X,
+        y,
+        accept_sparse="csr",
+        accept_large_sparse=True,
+        dtype=[np.float64, np.float32],
+        y_numeric=False,
+    )
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()  # the caller's matrix is not ours to sort
+        X.sum_duplicates()
+    return X, y
+
+
+def _refuse_foreign_arrays(X: Any) -> None:
+    if isinstance(X, np.ma.MaskedArray):
+        raise ValueError(
+            "X is a masked array, whose mask would be ignored: fill it, e.g. with X.filled(0), or "
+            "impute the missing values."
+        )
+    if hasattr(X, "__dask_graph__"):  # dask's own test for its collections, without importing dask
+        raise TypeError(
+            "X is a dask collection, which this estimator would pull into memory: pass X.compute() "
+            "if it fits there."
+        )
+
+
+def _refuse_corrupt_sparse(X: Any) -> None:
+    """Indices that point outside the matrix would make compiled loops read foreign memory."""
+    if not (sp.issparse(X) and X.format in ("csr", "csc", "bsr")):
+        return
+    major, minor = X.shape if X.format != "csc" else X.shape[::-1]
+    if X.format == "bsr":
+        major, minor = major // X.blocksize[0], minor // X.blocksize[1]
+    pointers, indices = X.indptr, X.indices
+    if len(pointers) != major + 1 or pointers[0] != 0 or np.any(np.diff(pointers) < 0):
+        raise ValueError("X is a corrupt sparse matrix: its index pointers are not in order.")
+    if pointers[-1] > min(len(indices), len(X.data)):
+        raise ValueError("X is a corrupt sparse matrix: its index pointers exceed its entries.")
+    used = indices[: pointers[-1]]
+    if used.size and (used.min() < 0 or used.max() >= minor):
+        raise ValueError(
+            f"X is a corrupt sparse matrix: an index lies outside 0…{minor - 1} (found "
+            f"{used.min()}…{used.max()})."
+        )
+
+
+def _plain_labels(y: Any) -> Any:
+    """Labels in a numpy type of their own kind: nullable integers and booleans do not become floats."""
+    dtype: Any = getattr(y, "dtype", None)
+    kind = getattr(dtype, "kind", None)
+    if kind in ("i", "u", "b") and not isinstance(dtype, np.dtype):  # a pandas extension type
+        if getattr(y, "hasnans", False) or (hasattr(y, "isna") and y.isna().any()):
+            raise ValueError("Input y contains NaN.")
+        return np.asarray(y, dtype=np.dtype(dtype.type))
+    return y
+
+
+def encode_labels(estimator: BaseEstimator, y: NDArray[Any]) -> tuple[NDArray[Any], Vector]:
+    """The two classes in order, and the labels as -1 for the first and 1 for the second."""
+    if y.dtype == object:
+        kinds = {type(label) for label in y.tolist()}
+        if len(kinds) > 1:
+            names = " and ".join(sorted(kind.__name__ for kind in kinds))
+            raise ValueError(f"The labels y mix the types {names}: convert them all to one type.")
+        if kinds <= {int, bool, float}:
+            y = np.array(y.tolist())
+    check_classification_targets(y)
+    if type_of_target(y, input_name="y") not in ("binary", "multiclass"):
+        raise ValueError("Only binary classification is supported: y must have one label per row.")
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass "
+            f"({len(classes)} classes): wrap {type(estimator).__name__} in "
+            "sklearn.multiclass.OneVsRestClassifier."
+        )
+    if len(classes) < 2:
+        raise ValueError(f"This solver needs samples of 2 classes, but y has 1 class only: {classes[0]!r}")
+    return classes, np.where(codes == 1, 1.0, -1.0)
+
+
+def effective_weights(
+    sample_weight: ArrayLike | None,
+    class_weight: Mapping[Any, float] | str | None,
+    X: Any,
+    classes: NDArray[Any],
+    labels: Vector,
+) -> Vector:
+    """s_k = sample weight × class weight, all of them non-negative and both classes present.
+
+    "balanced" weighs each class by the inverse of its share of the *sample weights*, so that the two
+    classes weigh the same in the loss whatever the sample weights are.
+    """
+    s: Vector = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
+    if np.any(s < 0):
+        raise ValueError(f"sample_weight has negative values (the smallest is {s.min()!r}).")
+    positive = labels > 0
+    for class_label, members in zip(classes, (~positive, positive), strict=True):
+        mass = s[members].sum()
+        if not mass > 0:
+            raise ValueError(
+                f"This solver needs samples of 2 classes, but class {class_label!r} has no sample with "
+                "a positive sample_weight."
+            )
+    if class_weight is None:
+        return s
+    if isinstance(class_weight, str):
+        share = np.array([s[~positive].sum(), s[positive].sum()])
+        factors = share.sum() / (2.0 * share)
+    else:
+        unknown = [key for key in class_weight if key not in classes]
+        if unknown:
+            raise ValueError(f"class_weight names classes that y does not have: {unknown}")
+        factors = np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
+        if not np.all(np.isfinite(factors)) or np.any(factors < 0):
+            raise ValueError(f"class_weight must be finite and non-negative, got {dict(class_weight)}.")
+        if np.any(factors == 0):
+            raise ValueError("class_weight 0 leaves one class only: remove that class from y instead.")
+    return np.asarray(s * np.where(positive, factors[1], factors[0]))
+
+
+def check_penalty_factor(penalty_factor: ArrayLike | None, n_features: int) -> Vector | None:
+    """Non-negative, finite, one per feature; 0 means never penalised."""
+    if penalty_factor is None:
+        return None
+    factor = np.asarray(penalty_factor, dtype=np.float64)
+    if factor.shape != (n_features,):
+        raise ValueError(
+            f"penalty_factor must have one entry per feature, shape ({n_features},), got {factor.shape}."
+        )
+    if not np.all(np.isfinite(factor)) or np.any(factor < 0):
+        raise ValueError("penalty_factor must be finite and non-negative.")
+    return factor

@@ -1,0 +1,156 @@
+"""The laws that every potential and every solver obeys, as checks for your own.
+
+    from majorant.testing import check_potential, check_solver
+
+Each raises an `AssertionError` that names the broken law. The project's tests run them on everything that
+is registered; run them on what you add.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from majorant.errors import MajorantError, UnsuitableSolverError
+from majorant.objective import Objective
+from majorant.potentials import Hyperbolic, Potential
+from majorant.rows import MemoryRows
+from majorant.solvers import Solver, solve
+from majorant.status import Matrix, Vector
+
+
+def small_problem(seed: int = 0, n: int = 60, p: int = 4) -> tuple[Matrix, Vector, Vector]:
+    """X, y and weights of a small problem with overlapping classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    y = np.where(X @ np.linspace(1.0, 0.0, p) + rng.standard_normal(n) > 0.2, 1.0, -1.0)
+    return X, y, rng.uniform(0.5, 1.5, n)
+
+
+def check_potential(potential: Potential) -> None:
+    """Assert that φ is even, that ψ is its half-quadratic weight, and all else it claims."""
+    _law_even(potential)
+    _law_derivative(potential)
+    _law_weight(potential)
+    _law_half_quadratic_majorant(potential)
+    _law_lipschitz(potential)
+    _law_slope_at_zero(potential)
+    _law_convexity(potential)
+    _law_prox(potential)
+
+
+def check_solver(solver: Solver, potential: Potential | None = None) -> None:
+    """Assert that the solver minimises Φ with that potential, or objects before it starts."""
+    X, y, s = small_problem()
+    potential = Hyperbolic(lam=0.5, delta=0.1) if potential is None else potential
+    objective = Objective(MemoryRows(X, y, s), potential, eta=0.1, penalty_factor=np.array([1.0, 0.5, 2, 0]))
+    if solver.objection(objective) is not None:
+        _law_objection(solver, objective)
+        return
+    start = np.array([0.5, -0.5, 0.25, 0.0, 0.1])
+    tol, max_iter = (1e-5, 20_000) if not solver.stochastic else (0.0, 200)
+    runs = [solve(solver, objective, start, tol=tol, max_iter=max_iter, seed=7) for _ in range(2)]
+    result = runs[0]
+    values = result.history.column("objective")
+    assert np.isclose(values[0], objective.evaluate(start).value), "the first iterate is not the start"
+    if solver.monotone:
+        assert np.all(np.diff(values) <= 1e-12 * np.abs(values[:-1])), "Φ increased"
+    if not solver.stochastic:
+        assert result.status.converged, f"not converged: stationarity {result.stationarity:.1e}"
+    else:
+        reference = min(values[0], objective.evaluate(objective.start()).value)
+        assert values[-1] < 0.9 * reference, "a stochastic solver did not make progress"
+    assert np.array_equal(*(run.iterate.theta for run in runs)), "two runs with one seed differ"
+
+
+def _law_objection(solver: Solver, objective: Objective) -> None:
+    try:
+        solve(solver, objective)
+    except UnsuitableSolverError as error:
+        assert solver.name in str(error), "the objection does not name the solver"
+        assert "Solvers that accept this problem: '" in str(error), "the objection names no alternative"
+    else:
+        raise AssertionError("a solver with an objection ran all the same")
+
+
+# The laws of a potential -----------------------------------------------------------------------
+
+
+def _points(potential: Potential) -> Vector:
+    """Positive points around the potential's own scale, where it bends, and far outside."""
+    scale = potential.zero_width or 1.0
+    return np.unique(np.concatenate([scale * np.geomspace(1e-3, 1e3, 61), np.geomspace(1e-2, 10.0, 25)]))
+
+
+def _law_even(potential: Potential) -> None:
+    w = _points(potential)
+    assert np.array_equal(potential.value(w), potential.value(-w)), "φ is not even"
+    assert np.array_equal(potential.derivative(w), -potential.derivative(-w)), "φ' is not odd"
+
+
+def _law_derivative(potential: Potential) -> None:
+    w = _points(potential)
+    h = 1e-4 * np.minimum(w, potential.zero_width or 1.0)
+    value = potential.value
+    stencil = (value(w - 2 * h) - 8 * value(w - h) + 8 * value(w + h) - value(w + 2 * h)) / (12 * h)
+    noise = 1e-14 * np.max(np.abs(value(w))) / h
+    error = np.abs(stencil - potential.derivative(w))
+    assert np.all(error <= 1e-6 * np.abs(stencil) + noise), "φ' is not the derivative of φ"
+
+
+def _law_weight(potential: Potential) -> None:
+    w = _points(potential)
+    assert np.allclose(potential.weight(w) * w, potential.derivative(w), rtol=1e-12), "ψ(w)w ≠ φ'(w)"
+    assert np.all(potential.weight(w) >= 0), "ψ is negative"
+    increases = [b > a * (1 + 1e-12) for a, b in pairwise(potential.weight(w))]
+    assert not any(increases), "ψ increases: φ(√·) is not concave"
+
+
+def _law_half_quadratic_majorant(potential: Potential) -> None:
+    w = _points(potential)[:, np.newaxis]
+    v = np.concatenate([w, -w, [[0.0]]]).T
+    majorant = potential.value(w) + potential.derivative(w) * (v - w) + potential.weight(w) / 2 * (v - w) ** 2
+    slack = 1e-10 * np.maximum(np.abs(majorant), np.max(np.abs(potential.value(w))))
+    assert np.all(majorant >= potential.value(v) - slack), "the half-quadratic majorant is crossed"
+
+
+def _law_lipschitz(potential: Potential) -> None:
+    if not potential.smooth:
+        assert not np.isfinite(potential.lipschitz), "a kink has no Lipschitz constant"
+        return
+    w = _points(potential)
+    w = np.sort(np.concatenate([-w, [0.0], w]))
+    slopes = np.abs(np.diff(potential.derivative(w)) / np.diff(w))
+    assert np.all(slopes <= potential.lipschitz * (1 + 1e-6) + 1e-12), "φ' is not a-Lipschitz"
+    assert np.max(slopes) >= 0.5 * potential.lipschitz, "the Lipschitz constant a is far too large"
+
+
+def _law_slope_at_zero(potential: Potential) -> None:
+    h = 1e-6 * (potential.zero_width or 1.0)
+    slope = float((potential.value(np.array([h])) - potential.value(np.zeros(1)))[0]) / h
+    limit = potential.slope_at_zero
+    tolerance = 1e-5 * (limit + float(np.max(np.abs(potential.derivative(_points(potential))))))
+    assert abs(slope - limit) <= tolerance, "φ'(0+) is not slope_at_zero"
+
+
+def _law_convexity(potential: Potential) -> None:
+    w = _points(potential)
+    falls = np.diff(potential.derivative(w)) < -1e-12 * np.max(np.abs(potential.derivative(w)))
+    assert potential.convex != bool(np.any(falls)), "`convex` is not what φ' shows"
+
+
+def _law_prox(potential: Potential) -> None:
+    w = np.linspace(-3.0, 3.0, 41)
+    if not potential.proximable:
+        try:
+            potential.prox(w, np.ones_like(w))
+        except MajorantError:
+            return
+        raise AssertionError("a potential that is not proximable has a prox")
+    v = np.linspace(-4.0, 4.0, 2001)[:, np.newaxis]
+    for step in (0.1, 1.0, 10.0):
+        near = potential.prox(w, np.full_like(w, step))
+        best = np.min(0.5 * (v - w) ** 2 + step * potential.value(v), axis=0)
+        reached = 0.5 * (near - w) ** 2 + step * potential.value(near)
+        assert np.all(reached <= best + 1e-12), "the prox is not the minimiser"

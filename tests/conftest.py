@@ -1,0 +1,91 @@
+"""Fixtures, and the switch that turns a skip into a failure (MAJORANT_NO_SKIP=1, set by .ci/run)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+from sklearn.datasets import load_svmlight_file
+
+from majorant.objective import Objective
+from majorant.rows import MemoryRows
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if report.skipped and os.environ.get("MAJORANT_NO_SKIP"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped where no skip is allowed: {report.longrepr}"
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    directory = os.environ.get("MAJORANT_DATA")
+    if not directory:
+        pytest.skip("set MAJORANT_DATA to the directory with the LIBSVM files")
+    return Path(directory)
+
+
+@pytest.fixture(scope="session")
+def a1a(data_dir):
+    """The paper's split: the first 80 % train, the last 20 % test."""
+    X, y = load_svmlight_file(str(data_dir / "a1a.bz2"))
+    n = int(0.8 * len(y))
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+@pytest.fixture(scope="session")
+def cina0(data_dir):
+    file = scipy.io.loadmat(data_dir / "cina0.mat")
+    X, y = file["A"], file["b"].ravel().astype(float)
+    X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=float)
+    n = int(0.8 * len(y))
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+@pytest.fixture(scope="session")
+def w8a(data_dir):
+    """A stratified split: the file has its positives in one run of rows."""
+    from sklearn.model_selection import train_test_split
+
+    X, y = load_svmlight_file(str(data_dir / "w8a.bz2"))
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.2, random_state=0, stratify=y)
+    return X, y, X_test, y_test
+
+
+def random_problem(seed=0, n=40, p=6, *, duplicate=True, constant=True, sparse=False):
+    """Rows with weights (some zero), penalty factors (one zero), a duplicate and a constant column."""
+    import scipy.sparse as sp
+
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * np.geomspace(0.3, 3.0, p)
+    X[np.abs(X) < 0.4] = 0.0
+    if duplicate:
+        X[:, -1] = X[:, 0]
+    if constant:
+        X[:, -2] = 1.5
+    y = np.where(X[:, 0] - X[:, 1] + 0.7 * rng.standard_normal(n) > 0, 1.0, -1.0)
+    s = rng.uniform(0.2, 2.0, n)
+    s[:3] = 0.0
+    factor = rng.uniform(0.5, 1.5, p)
+    factor[1] = 0.0
+    return (sp.csr_matrix(X) if sparse else X), y, s, factor
+
+
+def random_objective(potential, seed=0, *, eta=0.05, intercept=True, **options):
+    X, y, s, factor = random_problem(seed, **options)
+    return Objective(MemoryRows(X, y, s, intercept=intercept), potential, eta, factor)
+
+
+def all_examples(registry):
+    """Instances of everything registered, with readable ids."""
+    return [
+        pytest.param(example, id=f"{name}-{i}")
+        for name, kind in registry.items()
+        for i, example in enumerate(kind.examples())
+    ]

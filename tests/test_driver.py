@@ -1,0 +1,194 @@
+"""The loop: stopping, trace, callbacks, interruption."""
+
+import itertools
+
+import numpy as np
+import pytest
+from conftest import random_objective
+
+from majorant.callbacks import Callback, Checkpoint, Progress, TimeLimit, progress_fraction
+from majorant.objective import Objective
+from majorant.potentials import L2, Hyperbolic
+from majorant.rows import MemoryRows
+from majorant.solvers import MM, SGD, MMSubspace, Solver, solve
+from majorant.status import Iterate, Status
+
+
+class Scripted(Solver):
+    """Yields what it is told to; has no name, so it is not registered."""
+
+    def __init__(self, *thetas):
+        self.thetas = thetas
+
+    def iterates(self, objective, theta, seed):
+        for theta in self.thetas:
+            if theta is KeyboardInterrupt:
+                raise KeyboardInterrupt
+            yield Iterate(np.full(objective.size, theta))
+        while True:
+            yield Iterate(np.full(objective.size, self.thetas[-1]))
+
+
+class Spy(Callback):
+    def __init__(self, answer=None, at=0):
+        self.calls, self.answer, self.at = [], answer, at
+
+    def on_begin(self, objective, tol):
+        self.calls.append(("begin", tol))
+
+    def on_iterate(self, iterate, record):
+        self.calls.append(("iterate", record.iteration, iterate.value))
+        return self.answer if record.iteration == self.at else None
+
+    def on_end(self, result):
+        self.calls.append(("end", result.status))
+
+
+@pytest.fixture
+def objective():
+    return random_objective(Hyperbolic(0.3, 0.1))
+
+
+def test_records_are_the_iterates_and_the_clock_never_goes_back(objective):
+    result = solve(MM(), objective, tol=0, max_iter=20)
+    history = result.history
+    assert list(history.column("iteration")) == list(range(21))
+    assert np.all(np.diff(history.column("time")) >= 0)
+    assert history[-1].objective == result.iterate.value
+    assert history[-1].stationarity == result.stationarity == objective.stationarity(result.iterate)
+    assert history[0].nonzeros == 0
+
+
+def test_history_becomes_a_data_frame(objective):
+    frame = solve(MM(), objective, tol=0, max_iter=5).history.to_frame()
+    assert list(frame.columns) == ["time", "objective", "stationarity", "nonzeros"]
+    assert frame.index.name == "iteration"
+    assert len(frame) == 6
+
+
+def test_history_is_a_sequence(objective):
+    history = solve(MM(), objective, tol=0, max_iter=5).history
+    assert len(history[2:]) == 4
+    assert [record.iteration for record in history][-1] == history[-1].iteration == 5
+
+
+def test_the_callbacks_see_every_iterate_once(objective):
+    spy = Spy()
+    result = solve(MM(), objective, tol=0, max_iter=3, callbacks=[spy])
+    assert spy.calls[0] == ("begin", 0)
+    assert [call[1] for call in spy.calls[1:-1]] == [0, 1, 2, 3]
+    assert spy.calls[-1] == ("end", Status.MAX_ITER)
+    assert spy.calls[-2][2] == result.iterate.value
+
+
+def test_a_callback_stops_the_run_there(objective):
+    result = solve(MM(), objective, tol=0, max_iter=9, callbacks=[Spy(Status.STOPPED, at=4)])
+    assert (result.status, result.n_iter) == (Status.STOPPED, 4)
+
+
+def test_measuring_and_callbacks_are_off_the_clock(objective, monkeypatch):
+    """On a clock that only the callback moves, no time passes."""
+    now = [0.0]
+    monkeypatch.setattr("majorant.solvers.driver.time.perf_counter", lambda: now[0])
+
+    class Slow(Callback):
+        def on_iterate(self, iterate, record):
+            now[0] += 1.0
+
+    result = solve(MM(), objective, tol=0, max_iter=10, callbacks=[Slow()])
+    assert now[0] == 11.0
+    assert result.history[-1].time == 0.0
+
+
+def test_time_limit(objective, monkeypatch):
+    """On a clock that ticks once per reading, an iterate takes a second."""
+    ticks = itertools.count()
+    monkeypatch.setattr("majorant.solvers.driver.time.perf_counter", lambda: float(next(ticks)))
+    result = solve(SGD(), objective, tol=0, max_iter=10**9, callbacks=[TimeLimit(5.0)])
+    assert result.status is Status.TIME_LIMIT
+    assert list(result.history.column("time")) == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_convergence_stops_before_the_limit(objective):
+    result = solve(MMSubspace(), objective, tol=1e-4, max_iter=10_000)
+    assert result.status is Status.CONVERGED
+    assert result.stationarity <= 1e-4 < result.history[-2].stationarity
+
+
+def test_a_fixed_point_is_a_stall_not_an_endless_loop(objective):
+    result = solve(Scripted(1.0, 2.0, 2.0), objective, tol=0, max_iter=10**9)
+    assert (result.status, result.n_iter) == (Status.STALLED, 2)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
+def test_not_finite_keeps_the_last_finite_iterate(objective, bad):
+    result = solve(Scripted(1.0, 2.0, bad), objective, tol=0)
+    assert result.status is Status.NOT_FINITE
+    assert result.iterate.theta[0] == 2.0
+
+
+def test_ctrl_c_keeps_the_last_iterate(objective):
+    result = solve(Scripted(1.0, 2.0, KeyboardInterrupt), objective, tol=0)
+    assert result.status is Status.INTERRUPTED
+    assert result.iterate.theta[0] == 2.0
+
+
+def test_ctrl_c_before_the_first_iterate_is_raised(objective):
+    with pytest.raises(KeyboardInterrupt):
+        solve(Scripted(KeyboardInterrupt), objective)
+
+
+def test_every_status_has_a_sentence_of_its_own():
+    sentences = [status.value for status in Status]
+    assert len(set(sentences)) == len(sentences)
+    assert all(sentence.endswith(".") for sentence in sentences)
+    assert [status for status in Status if status.converged] == [Status.CONVERGED]
+
+
+def test_checkpoint_is_written_whole_and_reads_back(objective, tmp_path):
+    path = tmp_path / "theta.npy"
+    result = solve(MM(), objective, max_iter=5, tol=0, callbacks=[Checkpoint(path, every=0.0)])
+    assert np.array_equal(np.load(path), result.iterate.theta)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_checkpoint_leaves_the_old_file_when_writing_fails(objective, tmp_path, monkeypatch):
+    path = tmp_path / "theta.npy"
+    path.write_bytes(b"old")
+
+    def fail(*args):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(np, "save", fail)
+    with pytest.raises(OSError, match="No space"):
+        solve(MM(), objective, max_iter=1, tol=0, callbacks=[Checkpoint(path)])
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_progress_lines(objective, capsys):
+    solve(MM(), objective, tol=1e-3, max_iter=400, callbacks=[Progress()])
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("iteration     0")
+    assert "stationarity" in lines[0]
+    assert lines[-1].startswith(Status.CONVERGED.value)
+
+
+@pytest.mark.parametrize(
+    ("stationarity", "tol", "fraction"),
+    [(1.0, 1e-6, 0.0), (1e-3, 1e-6, 0.5), (1e-7, 1e-6, 1.0), (5.0, 1e-6, 0.0), (0.5, 0.0, 0.0), (np.nan, 0.1, 0.0)],
+)
+def test_progress_is_on_a_log_scale(stationarity, tol, fraction):
+    assert progress_fraction(stationarity, tol) == pytest.approx(fraction)
+
+
+def test_a_start_that_overflows_is_reported(objective):
+    result = solve(MM(), objective, np.full(objective.size, 1e300))
+    assert result.status is Status.NOT_FINITE
+    assert len(result.history) == 1
+
+
+def test_zero_is_optimal_when_classes_balance():
+    objective = Objective(MemoryRows(np.zeros((4, 2)), np.array([1.0, -1, 1, -1])), L2(1.0))
+    result = solve(MM(), objective)
+    assert (result.status, result.n_iter) == (Status.CONVERGED, 0)
