@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def data_dir() -> Path:
 def a1a(data_dir):
     """The paper's split: the first 80 % train, the last 20 % test."""
     X, y = load_svmlight_file(str(data_dir / "a1a.bz2"))
-    n = int(0.8 * len(y))
+    n = math.ceil(0.8 * len(y))
     return X[:n], y[:n], X[n:], y[n:]
 
 
@@ -44,7 +45,7 @@ def cina0(data_dir):
     file = scipy.io.loadmat(data_dir / "cina0.mat")
     X, y = file["A"], file["b"].ravel().astype(float)
     X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=float)
-    n = int(0.8 * len(y))
+    n = math.ceil(0.8 * len(y))
     return X[:n], y[:n], X[n:], y[n:]
 
 

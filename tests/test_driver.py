@@ -176,7 +176,14 @@ def test_progress_lines(objective, capsys):
 
 @pytest.mark.parametrize(
     ("stationarity", "tol", "fraction"),
-    [(1.0, 1e-6, 0.0), (1e-3, 1e-6, 0.5), (1e-7, 1e-6, 1.0), (5.0, 1e-6, 0.0), (0.5, 0.0, 0.0), (np.nan, 0.1, 0.0)],
+    [
+        (1.0, 1e-6, 0.0),
+        (1e-3, 1e-6, 0.5),
+        (1e-7, 1e-6, 1.0),
+        (5.0, 1e-6, 0.0),
+        (0.5, 0.0, 0.0),
+        (np.nan, 0.1, 0.0),
+    ],
 )
 def test_progress_is_on_a_log_scale(stationarity, tol, fraction):
     assert progress_fraction(stationarity, tol) == pytest.approx(fraction)

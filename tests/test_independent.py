@@ -8,7 +8,7 @@ from conftest import random_problem
 from majorant.objective import Objective
 from majorant.potentials import L1, L2, Hyperbolic, Zero
 from majorant.rows import MemoryRows
-from majorant.solvers import MM, Gradient, MMInversion, MMSubspace, solve
+from majorant.solvers import MM, Gradient, MMInversion, MMSubspace, Newton, solve
 
 POTENTIALS = [Hyperbolic(0.8, 0.2), L1(2.0), L2(1.5), Zero()]
 
@@ -28,7 +28,9 @@ def clarabel_minimum(X, y, s, factor, potential, eta):
             f = 0
     problem = cp.Problem(cp.Minimize(loss + f + eta / 2 * cp.sum_squares(w)))
     problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
-    return Objective(MemoryRows(X, y, s), potential, eta, factor).evaluate(np.append(w.value, beta.value)).value
+    return (
+        Objective(MemoryRows(X, y, s), potential, eta, factor).evaluate(np.append(w.value, beta.value)).value
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -38,7 +40,9 @@ def test_same_minimum(potential, seed):
     eta = 0.05
     reference = clarabel_minimum(X, y, s, factor, potential, eta)
     objective = Objective(MemoryRows(X, y, s), potential, eta, factor)
-    solvers = [Gradient()] if not potential.smooth else [Gradient(), MM(), MMInversion(), MMSubspace()]
+    solvers = [Gradient(), Newton()]
+    if potential.smooth:
+        solvers += [MM(), MMInversion(), MMSubspace()]
     for solver in solvers:
         result = solve(solver, objective, tol=1e-6, max_iter=100_000)
         assert result.status.converged, solver.name

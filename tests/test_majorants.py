@@ -59,7 +59,10 @@ def test_spectral_dominates_half_quadratic_dominates_the_hessian():
     A_bar = half.loss_curvature + spectral.sigma(theta) * np.eye(objective.size)
     assert np.linalg.eigvalsh(A_bar - A)[0] >= -1e-8
     h = 1e-5
-    gradient = lambda t: objective.gradient(objective.evaluate(t))
+
+    def gradient(t):
+        return objective.gradient(objective.evaluate(t))
+
     hessian = np.array(
         [(gradient(theta + h * e) - gradient(theta - h * e)) / (2 * h) for e in np.eye(objective.size)]
     )

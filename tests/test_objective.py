@@ -71,5 +71,5 @@ def test_stationarity_of_balanced_classes_and_useless_features_is_zero_at_zero()
 @pytest.mark.parametrize(("X", "s"), [(1e200, 1.0), (1.0, 1e308)])
 def test_overflow_is_refused_in_words(X, s):
     rows = MemoryRows(np.full((4, 2), X), np.array([1.0, -1, 1, -1]), np.full(4, s))
-    with pytest.raises(ScaleError, match="rescale|divide"):
+    with pytest.raises(ScaleError, match=r"rescale|divide"):
         Objective(rows, L2(1.0)).check_scale()

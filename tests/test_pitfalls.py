@@ -49,14 +49,13 @@ def test_not_finite(bad, where):
 @pytest.mark.parametrize("scale", [1e150, 1e200, 1e-200])
 def test_extreme_scales_end_in_bounded_time(penalty, scale):
     X, y = data()
-    try:
-        model = quiet_fit(X * scale, y, penalty=penalty, max_iter=50)
-    except ValueError as error:
-        assert scale > 1e100  # noqa: PT017
-        assert "rescale" in str(error)  # noqa: PT017
-    else:
-        assert np.all(np.isfinite(model.coef_))
-        assert model.n_iter_ <= 50
+    if scale == 1e200:
+        with pytest.raises(ValueError, match="rescale"):
+            quiet_fit(X * scale, y, penalty=penalty, max_iter=50)
+        return
+    model = quiet_fit(X * scale, y, penalty=penalty, max_iter=50)
+    assert np.all(np.isfinite(model.coef_))
+    assert model.n_iter_ <= 50
 
 
 @pytest.mark.parametrize("options", [{"lam": 1e300}, {"lam": 1e-300}, {"eta": 1e300}], ids=str)
@@ -182,7 +181,10 @@ FORMS = {
     "strided": lambda X: np.repeat(X, 2, axis=0)[::2],
     "big-endian": lambda X: X.astype(">f8"),
     "read-only": lambda X: np.frombuffer(X.tobytes()).reshape(X.shape),
-    **{f: (lambda f: lambda X: sp.csr_matrix(X).asformat(f))(f) for f in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")},
+    **{
+        form: lambda X, form=form: sp.csr_matrix(X).asformat(form)
+        for form in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
+    },
     "csr-array": sp.csr_array,
     "coo-array": sp.coo_array,
 }
@@ -286,7 +288,7 @@ def test_ill_posed_data_end(make, penalty):
     X, y = make()
     model = quiet_fit(X, y, penalty=penalty, lam=1e-6, max_iter=200)
     assert np.all(np.isfinite(model.coef_))
-    assert model.objective_ <= len(y)
+    assert model.objective_ <= len(y) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -99,9 +99,10 @@ def test_unbiased_stochastic_steps_converge_to_the_minimiser_and_the_papers_do_n
 @pytest.mark.parametrize("schedule", ["constant", "inverse", "sqrt", lambda epochs: 0.5**epochs])
 def test_schedules(schedule):
     objective = random_objective(L2(0.3))
-    steps = []
-    for max_iter in (4, 5):
-        steps.append(solve(SGD(schedule=schedule), objective, max_iter=max_iter, tol=0).iterate.theta)
+    steps = [
+        solve(SGD(schedule=schedule), objective, max_iter=max_iter, tol=0).iterate.theta
+        for max_iter in (4, 5)
+    ]
     assert np.all(np.isfinite(steps[1]))
     assert not np.array_equal(*steps)
 
@@ -115,14 +116,14 @@ def test_seeds_repeat_and_differ():
 
 @pytest.mark.parametrize("name", ["mm", "mm-inversion"])
 def test_too_many_features_are_refused_at_once_with_alternatives(name):
-    X = sp.random(30_000, 40_000, density=1e-4, format="csr", random_state=0)
+    X = sp.eye_array(30_000, 40_000, format="csr")
     objective = Objective(MemoryRows(X, np.where(np.arange(30_000) % 2, 1.0, -1.0)), Hyperbolic())
     with pytest.raises(UnsuitableSolverError, match=r"GiB.*'mm-subspace'"):
         solve(make_solver(name), objective)
 
 
 def test_inversion_accepts_many_features_when_there_are_few_rows():
-    X = sp.random(20, 50_000, density=1e-3, format="csr", random_state=0)
+    X = sp.eye_array(20, 50_000, format="csr")
     objective = Objective(MemoryRows(X, np.where(np.arange(20) % 2, 1.0, -1.0)), L2(1.0))
     assert MMInversion().objection(objective) is None
     assert MM().objection(objective) is not None

@@ -29,7 +29,9 @@ def cancer():
 
 
 def fit(X, y, penalty="l2", sample_weight=None, **options):
-    return SparseSVC(penalty, **{"lam": 5.0, "tol": 1e-9, "max_iter": 20_000} | options).fit(X, y, sample_weight)
+    return SparseSVC(penalty, **{"lam": 5.0, "tol": 1e-9, "max_iter": 20_000} | options).fit(
+        X, y, sample_weight
+    )
 
 
 def theta(model):
@@ -58,7 +60,10 @@ def test_an_unpenalised_column_of_ones_is_an_intercept(cancer):
     X, y = cancer
     inside = fit(X, y)
     column = fit(
-        np.column_stack([X, np.ones(len(y))]), y, fit_intercept=False, penalty_factor=np.append(np.ones(30), 0)
+        np.column_stack([X, np.ones(len(y))]),
+        y,
+        fit_intercept=False,
+        penalty_factor=np.append(np.ones(30), 0),
     )
     assert np.allclose(theta(inside), column.coef_[0], rtol=1e-6)
     assert column.intercept_ == 0.0
@@ -77,7 +82,9 @@ def test_dense_and_sparse_agree(cancer):
 
 def test_a_penalty_factor_scales_lambda(cancer):
     X, y = cancer
-    assert np.allclose(theta(fit(X, y, lam=10.0)), theta(fit(X, y, penalty_factor=np.full(30, 2.0))), rtol=1e-6)
+    assert np.allclose(
+        theta(fit(X, y, lam=10.0)), theta(fit(X, y, penalty_factor=np.full(30, 2.0))), rtol=1e-6
+    )
 
 
 def test_l2_and_eta_are_the_same_penalty(cancer):
@@ -90,10 +97,10 @@ def test_hyperbolic_tends_to_l1(cancer):
     l1 = fit(X, y, "l1", lam=20.0)
     distances = [
         np.linalg.norm(theta(fit(X, y, "hyperbolic", lam=20.0, delta=delta, tol=1e-7)) - theta(l1))
-        for delta in (1e-1, 1e-2, 1e-3)
+        for delta in (1e-1, 1e-2, 1e-3, 1e-4)
     ]
-    assert distances[2] < distances[1] < distances[0]
-    assert distances[2] < 1e-2
+    assert distances[3] < distances[2] < distances[1] < distances[0]
+    assert distances[3] < 1e-2
 
 
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
@@ -101,7 +108,13 @@ def test_lam_is_one_over_c_of_linear_svc(cancer, penalty):
     X, y = cancer[0][:, :8], cancer[1]
     ours = fit(X, y, penalty, lam=10.0, tol=1e-8)
     theirs = LinearSVC(
-        penalty=penalty, dual=False, C=0.1, intercept_scaling=1e4, tol=1e-9, max_iter=1_000_000, random_state=0
+        penalty=penalty,
+        dual=False,
+        C=0.1,
+        intercept_scaling=1e4,
+        tol=1e-9,
+        max_iter=1_000_000,
+        random_state=0,
     ).fit(X, y)
     assert np.allclose(ours.coef_, theirs.coef_, atol=1e-5)
 
@@ -111,7 +124,7 @@ def test_lam_is_one_over_c_of_linear_svc(cancer, penalty):
 
 def test_fitted_attributes(cancer):
     X, y = cancer
-    model = SparseSVC(lam=20.0, delta=1e-2, max_iter=5000).fit(X, y)
+    model = SparseSVC(lam=20.0).fit(X, y)
     assert model.converged_
     assert model.status_ is Status.CONVERGED
     assert model.stationarity_ <= model.tol
@@ -137,8 +150,10 @@ def test_zeros_are_exact_and_only_where_the_data_allow(cancer):
     zeros = model.coef_[0] == 0.0
     assert np.all(np.abs(kept.coef_[0][zeros]) <= 10 * model.delta)
     assert np.array_equal(kept.coef_[0][~zeros], model.coef_[0][~zeros])
-    assert model.objective_ - kept.objective_ <= 20.0 * model.delta * zeros.sum() + model.tol * kept.objective_
-    assert np.count_nonzero(SparseSVC(lam=20.0, zero_tol=np.inf).fit(X, y).coef_) == 0
+    assert (
+        model.objective_ - kept.objective_ <= 20.0 * model.delta * zeros.sum() + model.tol * kept.objective_
+    )
+    assert np.count_nonzero(SparseSVC(lam=20.0, zero_tol=1e9).fit(X, y).coef_) == 0
     free = SparseSVC("l2", zero_tol="auto").fit(X, y)
     assert np.all(free.coef_ != 0)
 
@@ -152,14 +167,14 @@ def test_a_wide_delta_does_not_make_zeros_of_what_the_data_need(cancer):
 
 def test_warm_start_continues_and_means_the_same_by_tol(cancer):
     X, y = cancer
-    model = SparseSVC("l2", lam=5.0, warm_start=True, solver="mm").fit(X, y)
+    model = SparseSVC("l2", lam=50.0, warm_start=True, solver="mm").fit(X, y)
     first = theta(model)
     model.fit(X, y)
     assert model.n_iter_ <= 1
     assert model.history_[0].stationarity <= model.tol
     assert np.allclose(theta(model), first)
-    model.set_params(lam=4.0).fit(X, y)
-    cold = SparseSVC("l2", lam=4.0, solver="mm").fit(X, y)
+    model.set_params(lam=49.0).fit(X, y)
+    cold = SparseSVC("l2", lam=49.0, solver="mm").fit(X, y)
     assert model.n_iter_ < cold.n_iter_
     assert np.allclose(theta(model), theta(cold), rtol=1e-3, atol=1e-5)
     model.fit(X[:, :5], y)  # another number of features: a cold start
@@ -168,7 +183,9 @@ def test_warm_start_continues_and_means_the_same_by_tol(cancer):
 
 def test_the_warning_says_what_was_reached_and_what_to_do(cancer):
     X, y = cancer
-    with pytest.warns(ConvergenceWarning, match=r"Stationarity \d\.\de-\d+ after 3 iterations of 'mm'.*increase max_iter"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"Stationarity \d\.\de-\d+ after 3 iterations of 'mm'.*increase max_iter"
+    ):
         model = SparseSVC("l2", solver="mm", max_iter=3).fit(X, y)
     assert not model.converged_
     assert model.status_ is Status.MAX_ITER
@@ -268,7 +285,9 @@ def test_balanced_weights_follow_the_sample_weights(cancer):
     by_hand = fit(X, y, sample_weight=s * (share.sum() / 2 / share)[y])
     assert np.allclose(theta(balanced), theta(by_hand), rtol=1e-9)
     explicit = fit(X, y, class_weight={0: 3.0}, sample_weight=s)
-    assert np.allclose(theta(explicit), theta(fit(X, y, sample_weight=np.where(y == 0, 3.0, 1.0) * s)), rtol=1e-9)
+    assert np.allclose(
+        theta(explicit), theta(fit(X, y, sample_weight=np.where(y == 0, 3.0, 1.0) * s)), rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize(

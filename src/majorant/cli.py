@@ -34,7 +34,9 @@ def _options(
 
 @app.command()
 def demo(
-    lam: Annotated[float, typer.Option(min=0.0, help="Strength of the penalty: larger, fewer features.")] = 10.0,
+    lam: Annotated[
+        float, typer.Option(min=0.0, help="Strength of the penalty: larger, fewer features.")
+    ] = 10.0,
 ) -> None:
     """Train on data that comes with scikit-learn and show what came out."""
     from majorant.demo import run_demo

@@ -91,14 +91,21 @@ class Objective:
 
     def stationarity(self, at: Evaluated) -> float:
         """How far θ is from stationary: 0 at a stationary point, about 1 at θ = 0."""
-        return self._measure(self.subgradient(at)) / self._stationarity_divisor
+        return float(np.max(self.violations(at)))
 
-    def _measure(self, g: Vector) -> float:
-        return float(np.max(np.abs(g) * self._inverse_lengths))
+    @cached_property
+    def violation_scale(self) -> Vector:
+        """What turns a component of the subgradient into its share of the stationarity."""
+        return self._inverse_lengths / self._stationarity_divisor
+
+    @cached_property
+    def gram_diagonal(self) -> Vector:
+        """H_ii of the certificate: the weighted squared length of each column."""
+        return self.rows.gram_diagonal()
 
     @cached_property
     def _inverse_lengths(self) -> Vector:
-        lengths = np.sqrt(self.rows.gram_diagonal())
+        lengths = np.sqrt(self.gram_diagonal)
         # An all-zero column: its coefficient sees the penalty alone, in units of its own.
         return 1.0 / np.where(lengths > 0, lengths, 1.0)
 
@@ -106,7 +113,12 @@ class Objective:
     def _stationarity_divisor(self) -> float:
         at_zero = self.rows.loss(self.start())
         bound = 2.0 * np.sqrt(at_zero.value)
-        return float(max(self._measure(at_zero.gradient), 1e-8 * bound)) or 1.0
+        measure = float(np.max(np.abs(at_zero.gradient) * self._inverse_lengths))
+        return max(measure, 1e-8 * float(bound)) or 1.0
+
+    def violations(self, at: Evaluated) -> Vector:
+        """Each component's share in the stationarity, which is the largest of them."""
+        return np.abs(self.subgradient(at)) * self.violation_scale
 
     # Limits ------------------------------------------------------------------------------------
 
@@ -114,7 +126,7 @@ class Objective:
         """Refuse numbers whose squares, summed, leave the range of floating point."""
         with np.errstate(over="ignore"):
             weights = self.rows.weight_sum()
-            lengths = self.rows.gram_diagonal()
+            lengths = self.gram_diagonal
         if not np.isfinite(weights):
             raise ScaleError("The sample weights add up to infinity: divide them by their largest.")
         if not np.all(np.isfinite(lengths)):

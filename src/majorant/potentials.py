@@ -33,6 +33,8 @@ class Potential(ABC):
     registry: ClassVar[dict[str, type[Potential]]] = {}
     name: ClassVar[str]
     convex: ClassVar[bool]
+    concave: ClassVar[bool] = False
+    """Whether φ is concave on [0, ∞[, so that a tangent in |w| majorises it."""
     proximable: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
@@ -71,6 +73,21 @@ class Potential(ABC):
     def zero_width(self) -> float:
         """The half-width of the rounded bottom of φ, inside which a coefficient means zero."""
         return 0.0
+
+    def curvature(self, w: Vector) -> Vector:
+        """A curvature for Newton's method, at most ψ: φ'' where φ is convex, ψ itself by default."""
+        return self.weight(w)
+
+    def stepping_stones(self, scale: float) -> tuple[Potential, ...]:
+        """Easier potentials to solve first, roughly and in this order, on the way from zero to this one.
+
+        `scale` is the size of the coefficients when there is next to no penalty.
+        """
+        return ()
+
+    def at_slope(self, slope: Vector) -> Vector:
+        """The w with φ'(w) = slope, for |slope| below the largest; asked for after a stone with a kink."""
+        raise MajorantError(f"the potential {self.name!r} has no inverse of its derivative")
 
     def prox(self, w: Vector, step: Vector) -> Vector:
         """argmin_v (v - w)²/2 + step φ(v), elementwise, where `proximable`."""
@@ -143,6 +160,18 @@ class Hyperbolic(Potential):
     def zero_width(self) -> float:
         return 10.0 * self.delta  # beyond it φ' is within 0.5 % of its limit λ
 
+    def curvature(self, w: Vector) -> Vector:
+        root = np.hypot(w, self.delta)
+        return self.lam / root * (self.delta / root) ** 2
+
+    def stepping_stones(self, scale: float) -> tuple[Potential, ...]:
+        # The sharp problem finds out quickly which coefficients matter.
+        return (L1(self.lam),) if self.lam > 0 else ()
+
+    def at_slope(self, slope: Vector) -> Vector:
+        t = slope / self.lam
+        return self.delta * t / np.sqrt((1.0 - t) * (1.0 + t))
+
 
 @dataclass(frozen=True)
 class Welsch(Potential):
@@ -172,6 +201,14 @@ class Welsch(Potential):
     def zero_width(self) -> float:
         return 3.0 * self.delta  # beyond it φ is within 1.2 % of its limit λ
 
+    def stepping_stones(self, scale: float) -> tuple[Potential, ...]:
+        # From zero, every coefficient is caught in the narrow well around it. A wide well is nearly convex;
+        # narrowing it by steps leads to a far lower local minimum (graduated non-convexity).
+        if not self.lam > 0 or not scale > 3.0 * self.delta:
+            return ()
+        count = math.ceil(math.log(scale / self.delta, 3.0))
+        return tuple(Welsch(self.lam, width) for width in np.geomspace(scale, self.delta, count + 1)[:-1])
+
 
 @dataclass(frozen=True)
 class L1(Potential):
@@ -181,6 +218,7 @@ class L1(Potential):
 
     name = "l1"
     convex = True
+    concave = True
     proximable = True
 
     def __post_init__(self) -> None:

@@ -43,10 +43,15 @@ class Iterate:
 
 @dataclass(frozen=True, eq=False)
 class Evaluated(Iterate):
-    """An iterate with Φ(θ) and the gradient of the loss part at θ."""
+    """An iterate with Φ(θ) and the gradient of the loss part at θ.
+
+    `carried` numbers were brought along from step to step and may hold the rounding of all of them; before
+    anything is claimed of such an iterate it is evaluated afresh.
+    """
 
     value: float
     loss_gradient: Vector
+    carried: bool = False
 
 
 @dataclass(frozen=True)

@@ -59,19 +59,20 @@ def check_solver(solver: Solver, potential: Potential | None = None) -> None:
     if not solver.stochastic:
         assert result.status.converged, f"not converged: stationarity {result.stationarity:.1e}"
     else:
-        reference = min(values[0], objective.evaluate(objective.start()).value)
-        assert values[-1] < 0.9 * reference, "a stochastic solver did not make progress"
-    assert np.array_equal(*(run.iterate.theta for run in runs)), "two runs with one seed differ"
+        # How far 200 epochs lead depends on the step; where they lead is tested for each by itself.
+        assert values[-1] < values[0], "a stochastic solver made no progress"
+    assert np.array_equal(runs[0].iterate.theta, runs[1].iterate.theta), "two runs with one seed differ"
 
 
 def _law_objection(solver: Solver, objective: Objective) -> None:
+    message = ""
     try:
         solve(solver, objective)
     except UnsuitableSolverError as error:
-        assert solver.name in str(error), "the objection does not name the solver"
-        assert "Solvers that accept this problem: '" in str(error), "the objection names no alternative"
-    else:
-        raise AssertionError("a solver with an objection ran all the same")
+        message = str(error)
+    assert message, "a solver with an objection ran all the same"
+    assert solver.name in message, "the objection does not name the solver"
+    assert "Solvers that accept this problem: '" in message, "the objection names no alternative"
 
 
 # The laws of a potential -----------------------------------------------------------------------

@@ -29,6 +29,8 @@ CHUNK = 2048
 class Block(ABC):
     """Some labelled, weighted rows of the design matrix."""
 
+    X: Any
+
     def __init__(self, y: Vector, s: Vector, *, intercept: bool) -> None:
         self.y = y
         self.s = s
@@ -71,6 +73,22 @@ class Block(ABC):
     @abstractmethod
     def design(self) -> Matrix:
         """S^½L, dense."""
+
+    @abstractmethod
+    def image(self, d: Vector) -> Vector:
+        """L d, row by row: the margins of d."""
+
+    @abstractmethod
+    def add_rows(self, rows: Indices, sign: float, H: Matrix, c: Vector) -> None:
+        """Add 2 Σ s_k L_k L_kᵀ over the rows to H and 2 Σ s_k L_k to c; with sign -1, take them away."""
+
+    @abstractmethod
+    def active_product(self, active: NDArray[np.bool_], d: Vector) -> Vector:
+        """2LᵀSL d over the active rows."""
+
+    def columns(self, chosen: NDArray[np.intp]) -> Block:
+        """The same rows with some of the features only."""
+        return make_block(self.X[:, chosen], self.y, self.s, intercept=self.b > 0)
 
     def weight_sum(self) -> float:
         """Σ_k s_k."""
@@ -158,6 +176,34 @@ class DenseBlock(Block):
             diagonal[:-1] += np.einsum("k,ki,ki->i", self.s[part], X, X)
         diagonal[-1] = self.b**2 * self.s.sum()
         return diagonal
+
+    def image(self, d: Vector) -> Vector:
+        scores = np.concatenate([X @ d[:-1] for _, X in self._chunks(self._step)])
+        scores += self.b * d[-1]
+        scores *= self.y
+        return scores
+
+    def add_rows(self, rows: Indices, sign: float, H: Matrix, c: Vector) -> None:
+        for start in range(0, len(rows), CHUNK):
+            part = rows[start : start + CHUNK]
+            X = np.asarray(self.X[part], dtype=np.float64)
+            slope = 2.0 * sign * self.s[part] * self.y[part]
+            c[:-1] += slope @ X
+            c[-1] += self.b * slope.sum()
+            root = np.sqrt(2.0 * self.s[part])
+            Z = X * root[:, np.newaxis]
+            H[:-1, :-1] += sign * (Z.T @ Z)
+            H[-1, :-1] += sign * self.b * (root @ Z)
+            H[-1, -1] += sign * self.b**2 * (root @ root)
+        H[:-1, -1] = H[-1, :-1]
+
+    def active_product(self, active: NDArray[np.bool_], d: Vector) -> Vector:
+        product = np.zeros(len(d))
+        for part, X in self._chunks(self._step):
+            image = 2.0 * self.s[part] * active[part] * (X @ d[:-1] + self.b * d[-1])
+            product[:-1] += X.T @ image
+            product[-1] += self.b * image.sum()
+        return product
 
     def squared_norms(self) -> Vector:
         return np.concatenate([np.einsum("ki,ki->k", X, X) for _, X in self._chunks(CHUNK)])

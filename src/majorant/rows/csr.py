@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from majorant.rows import kernels
 from majorant.rows.block import Block, Indices
@@ -46,3 +47,14 @@ class CsrBlock(Block):
 
     def design(self) -> Matrix:
         return self._design_from(self.X.toarray())
+
+    def image(self, d: Vector) -> Vector:
+        return np.asarray(kernels.image(*self._csr, self.y, self.b, d))
+
+    def add_rows(self, rows: Indices, sign: float, H: Matrix, c: Vector) -> None:
+        if len(rows):
+            kernels.add_rows(*self._csr, self.y, self.s, self.b, rows, sign, H, c)
+            kernels.mirror(H)
+
+    def active_product(self, active: NDArray[np.bool_], d: Vector) -> Vector:
+        return np.asarray(kernels.active_product(*self._csr, self.s, self.b, active, d))

@@ -132,3 +132,63 @@ def squared_norms(data, indices, indptr):
             x = np.float64(data[e])
             norms[k] += x * x
     return norms
+
+
+@compiled
+def image(data, indices, indptr, y, b, theta):
+    """Lθ, for every row: the margins of θ, or what a step along θ adds to them."""
+    result = np.empty(y.size)
+    intercept = b * theta[-1]
+    for k in range(y.size):
+        score = intercept
+        for e in range(indptr[k], indptr[k + 1]):
+            score += data[e] * theta[indices[e]]
+        result[k] = y[k] * score
+    return result
+
+
+@compiled
+def add_rows(data, indices, indptr, y, s, b, rows, sign, H, c):
+    """Add 2 sign Σ s_k L_k L_kᵀ over some rows to the lower triangle of H, and 2 sign Σ s_k L_k to c."""
+    p = c.size
+    for position in range(rows.size):
+        k = rows[position]
+        weight = 2.0 * sign * s[k]
+        start = indptr[k]
+        stop = indptr[k + 1]
+        labelled = weight * y[k]
+        for e in range(start, stop):
+            weighted = weight * data[e]
+            row = H[indices[e]]
+            for f in range(start, e + 1):
+                row[indices[f]] += weighted * data[f]
+            H[p - 1, indices[e]] += b * weighted
+            c[indices[e]] += labelled * data[e]
+        H[p - 1, p - 1] += b * b * weight
+        c[p - 1] += b * labelled
+
+
+@compiled
+def mirror(H):
+    """Copy the lower triangle of H to the upper one."""
+    for i in range(H.shape[0]):
+        for j in range(i):
+            H[j, i] = H[i, j]
+
+
+@compiled
+def active_product(data, indices, indptr, s, b, active, v):
+    """2LᵀSL v over the active rows."""
+    product = np.zeros(v.size)
+    image_sum = 0.0
+    for k in range(s.size):
+        if active[k]:
+            score = b * v[-1]
+            for e in range(indptr[k], indptr[k + 1]):
+                score += data[e] * v[indices[e]]
+            score *= 2.0 * s[k]
+            image_sum += score
+            for e in range(indptr[k], indptr[k + 1]):
+                product[indices[e]] += score * data[e]
+    product[-1] = b * image_sum
+    return product

@@ -33,6 +33,13 @@ class MemoryRows(Rows):
         self.blocks = [make_block(*piece, intercept=intercept) for piece in cut]
         self.n_samples, self.n_features = X.shape
 
+    def columns(self, chosen: NDArray[np.intp]) -> MemoryRows:
+        """The same rows with some of the features only."""
+        part = object.__new__(MemoryRows)
+        part.blocks = [block.columns(chosen) for block in self.blocks]
+        part.n_samples, part.n_features = self.n_samples, len(chosen)
+        return part
+
     def ask(self, question: Callable[[Block], Answer]) -> list[Answer]:
         return [question(block) for block in self.blocks]
 

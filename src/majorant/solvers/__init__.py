@@ -7,6 +7,7 @@ from majorant.solvers.gradient import Gradient
 from majorant.solvers.hybrid import Hybrid
 from majorant.solvers.inversion import MMInversion
 from majorant.solvers.mm import MM
+from majorant.solvers.newton import Newton
 from majorant.solvers.stochastic import SGD, Adam, Momentum
 from majorant.solvers.subspace import MMGradient, MMSubspace, gradient_direction, memory_gradient
 
@@ -20,6 +21,7 @@ __all__ = [
     "MMInversion",
     "MMSubspace",
     "Momentum",
+    "Newton",
     "Solver",
     "choose_solver",
     "gradient_direction",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from majorant.objective import Objective
 from majorant.solvers.base import Solver
 from majorant.solvers.gradient import Gradient
-from majorant.solvers.mm import MM
+from majorant.solvers.newton import Newton
 from majorant.solvers.subspace import MMSubspace
 
 
 def choose_solver(objective: Objective) -> Solver:
-    """`mm` where its matrix fits, `mm-subspace` where not, `gradient` for a potential with a kink."""
-    candidates: tuple[Solver, ...] = (MM(), MMSubspace(), Gradient())
+    """`newton`; for rows or potentials that it does not take, `mm-subspace`, then `gradient`."""
+    candidates: tuple[Solver, ...] = (Newton(), MMSubspace(), Gradient())
     return next((solver for solver in candidates if solver.objection(objective) is None), candidates[-1])

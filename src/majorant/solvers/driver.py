@@ -80,6 +80,9 @@ def solve(
                 stalled = last is not None and np.array_equal(last.theta, at.theta)
                 last = at
                 record = _record(objective, n, clock.seconds, at)
+                if record.stationarity <= tol and at.carried:  # no certificate from carried numbers
+                    last = at = objective.evaluate(at.theta)
+                    record = _record(objective, n, clock.seconds, at)
                 history.append(record)
                 answers = [callback.on_iterate(at, record) for callback in callbacks]
                 if reason := _reason_to_stop(record, tol, stalled, answers):
@@ -91,6 +94,8 @@ def solve(
             status = Status.INTERRUPTED
         finally:
             iterates.close()  # type: ignore[attr-defined]
+    if last is not None and last.carried:
+        last = objective.evaluate(last.theta)
     if last is None:  # the starting point itself has no finite value
         last = Evaluated(start, float("nan"), np.zeros_like(start))
         history.append(Record(0, clock.seconds, last.value, float("nan"), 0))

@@ -174,3 +174,8 @@ class Adam(StochasticSolver):
             return alpha / (1.0 - self.beta1**t) * m / corrected
 
         return update
+
+    @classmethod
+    def examples(cls) -> tuple[Adam, ...]:
+        # The usual step of 0.001 would need some thousand batches to get anywhere.
+        return (cls(step=0.05, batch_size=8),)
