@@ -43,8 +43,7 @@ def a1a(data_dir):
 @pytest.fixture(scope="session")
 def cina0(data_dir):
     file = scipy.io.loadmat(data_dir / "cina0.mat")
-    X, y = file["A"], file["b"].ravel().astype(float)
-    X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=float)
+    X, y = np.asarray(file["A"], dtype=float), file["b"].ravel().astype(float)
     n = math.ceil(0.8 * len(y))
     return X[:n], y[:n], X[n:], y[n:]
 

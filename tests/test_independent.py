@@ -33,6 +33,9 @@ def clarabel_minimum(X, y, s, factor, potential, eta):
     )
 
 
+@pytest.mark.filterwarnings(
+    "ignore:Solution may be inaccurate"
+)  # it is asked for more digits than it promises
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("potential", POTENTIALS, ids=lambda p: p.name)
 def test_same_minimum(potential, seed):

@@ -103,6 +103,7 @@ def test_hyperbolic_tends_to_l1(cancer):
     assert distances[3] < 1e-2
 
 
+@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 def test_lam_is_one_over_c_of_linear_svc(cancer, penalty):
     X, y = cancer[0][:, :8], cancer[1]

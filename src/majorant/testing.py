@@ -128,7 +128,7 @@ def _law_lipschitz(potential: Potential) -> None:
 
 
 def _law_slope_at_zero(potential: Potential) -> None:
-    h = 1e-6 * (potential.zero_width or 1.0)
+    h = 1e-9
     slope = float((potential.value(np.array([h])) - potential.value(np.zeros(1)))[0]) / h
     limit = potential.slope_at_zero
     tolerance = 1e-5 * (limit + float(np.max(np.abs(potential.derivative(_points(potential))))))

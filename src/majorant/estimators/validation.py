@@ -123,8 +123,7 @@ def effective_weights(
         raise ValueError(f"sample_weight has negative values (the smallest is {s.min()!r}).")
     positive = labels > 0
     for class_label, members in zip(classes, (~positive, positive), strict=True):
-        mass = s[members].sum()
-        if not mass > 0:
+        if not np.any(s[members] > 0):
             raise ValueError(
                 f"This solver needs samples of 2 classes, but class {class_label!r} has no sample with "
                 "a positive sample_weight."

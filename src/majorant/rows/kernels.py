@@ -88,30 +88,6 @@ def gram_product(data, indices, indptr, s, b, v):
 
 
 @compiled
-def gram_along(data, indices, indptr, s, b, D):
-    """DᵀLᵀSLD, one pass for all columns of D."""
-    m = D.shape[1]
-    total = np.zeros((m, m))
-    image = np.empty(m)
-    for k in range(s.size):
-        for i in range(m):
-            image[i] = b * D[-1, i]
-        for e in range(indptr[k], indptr[k + 1]):
-            x = data[e]
-            row = D[indices[e]]
-            for i in range(m):
-                image[i] += x * row[i]
-        for i in range(m):
-            weighted = s[k] * image[i]
-            for j in range(i + 1):
-                total[i, j] += weighted * image[j]
-    for i in range(m):
-        for j in range(i):
-            total[j, i] = total[i, j]
-    return total
-
-
-@compiled
 def gram_diagonal(data, indices, indptr, s, b, p):
     """Σ_k s_k x_ki² for every column, and Σ_k s_k b² for the intercept."""
     diagonal = np.zeros(p)

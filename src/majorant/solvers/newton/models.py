@@ -33,7 +33,9 @@ def minimise_smooth(objective: Objective, H: Matrix, c: Vector, theta: Vector, a
         return 0.5 * float(theta @ (linear - c)) + objective.penalty(theta)
 
     current = value(theta, linear)
-    goal = np.inf
+    # Below this a difference of two values of m is rounding; the violation then decides.
+    rounding = 1e-14 * (abs(current) + abs(float(c @ theta)))
+    goal = previous = np.inf
     for n in range(SMOOTH_STEPS):
         gradient = linear + objective.penalty_gradient(theta)
         violation = float(np.max(np.abs(gradient) / lengths))
@@ -47,10 +49,13 @@ def minimise_smooth(objective: Objective, H: Matrix, c: Vector, theta: Vector, a
         image = H @ d
         slope = float(gradient @ d)
         t = 1.0
-        while (trial := value(theta + t * d, linear + t * image)) > current + 1e-4 * t * slope and t > 1e-10:
+        while (trial := value(theta + t * d, linear + t * image)) > current + 1e-4 * t * slope + rounding:
             t *= 0.5
-        if trial >= current:
-            break  # rounding is all that is left
+            if t < 1e-10:
+                return theta
+        if trial > current - rounding and violation >= previous:
+            break
+        previous = violation
         theta, linear, current = theta + t * d, linear + t * image, trial
     return theta
 
