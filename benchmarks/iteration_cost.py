@@ -3,8 +3,8 @@
     MAJORANT_DATA=… python benchmarks/iteration_cost.py
 
 The pair is measured by scipy and numpy in the same run, alternating with the algorithm, so that a busy
-machine slows both; the median ratio of several rounds is printed. For `mm-inversion` the two products with its square
-factor are measured too, and `mm` is shown for comparison.
+machine slows both; the median ratio of several rounds is printed. For `mm-inversion` the two products with
+its square factor are measured too and taken off; `mm` is shown for comparison.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ r"""The squared hinge loss, Eq. (eq:squaredHingeLoss), as a function of one numb
 
 (The paper prints max{(1 - v)², 0} and max(2 (v - 1), 0); the forms above are the ones meant.)
 
-The functions are written so that the same three lines serve numpy arrays and, compiled, the
+The functions are written so that the same few lines serve numpy arrays and, compiled, the
 scalar loops of `rows.kernels`: the mathematics of the loss stands here and nowhere else.
 """
 
@@ -33,3 +33,9 @@ class SquaredHinge:
     def derivative(v: Any) -> Any:
         """(ρ²)'(v), which is 2-Lipschitz."""
         return -2.0 * np.maximum(1.0 - v, 0.0)
+
+    @staticmethod
+    def value_and_derivative(v: Any) -> tuple[Any, Any]:
+        """Both at once, for the price of one."""
+        slack = np.maximum(1.0 - v, 0.0)
+        return slack * slack, -2.0 * slack
