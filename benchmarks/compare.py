@@ -2,7 +2,7 @@
 
     MAJORANT_DATA=… python benchmarks/compare.py [--data w8a a9a …] [--paper] [--out DIRECTORY]
 
-Runs the solvers of `sparse_svm/` (which `benchopt run benchmarks/sparse_svm` runs as well). Each solver climbs
+Runs the solvers of `sparse_svm/` (which `benchopt run benchmarks/sparse_svm` runs as well). Each climbs
 a ladder of tolerances; its time to a gap is that of the fastest fit that reached it. A rung is the best of
 three fits, so that a busy machine counts less. Φ* is the lowest value that anyone reached. Writes table.md,
 results.json and curves.png.

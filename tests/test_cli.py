@@ -34,7 +34,8 @@ def test_demo_shows_features_scores_and_times(runner):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["nonsense"], ["demo", "--lam", "-1"], ["demo", "--lam", "much"], ["--bogus"]]
+    "arguments",
+    [["nonsense"], ["demo", "--lam", "-1"], ["demo", "--lam", "much"], ["demo", "--lam", "inf"], ["--bogus"]],
 )
 def test_wrong_words_are_refused_without_a_traceback(runner, arguments):
     result = runner.invoke(app, arguments)
@@ -49,9 +50,16 @@ def test_demo_survives_the_extremes(lam):
     assert model.coef_.shape == (1, 30)
 
 
-def test_the_module_is_installed_as_a_command():
+def test_demo_on_a_terminal_without_unicode():
+    environment = os.environ | {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
+    subprocess.run(
+        [sys.executable, "-m", "majorant", "demo"], env=environment, check=True, stdout=subprocess.DEVNULL
+    )
+
+
+def test_the_module_is_a_command():
     output = subprocess.run(
-        [sys.executable, "-c", "from majorant.cli import main; main()", "--version"],
+        [sys.executable, "-m", "majorant", "--version"],
         capture_output=True,
         text=True,
         check=True,

@@ -1,6 +1,7 @@
 """The loop: stopping, trace, callbacks, interruption."""
 
 import itertools
+import signal
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ from majorant.callbacks import Callback, Checkpoint, Progress, TimeLimit, progre
 from majorant.objective import Objective
 from majorant.potentials import L2, Hyperbolic
 from majorant.rows import MemoryRows
-from majorant.solvers import MM, SGD, MMSubspace, Solver, solve
-from majorant.status import Iterate, Status
+from majorant.solvers import MM, SGD, MMSubspace, Newton, Solver, solve
+from majorant.status import Iterate, Status, Underway
 
 
 class Scripted(Solver):
@@ -55,7 +56,6 @@ def test_records_are_the_iterates_and_the_clock_never_goes_back(objective):
     assert list(history.column("iteration")) == list(range(21))
     assert np.all(np.diff(history.column("time")) >= 0)
     assert history[-1].objective == result.iterate.value
-    assert history[-1].stationarity == result.stationarity == objective.stationarity(result.iterate)
     assert history[0].nonzeros == 0
 
 
@@ -133,9 +133,82 @@ def test_ctrl_c_keeps_the_last_iterate(objective):
     assert result.iterate.theta[0] == 2.0
 
 
-def test_ctrl_c_before_the_first_iterate_is_raised(objective):
+def test_an_interrupt_before_the_first_iterate_is_raised(objective):
     with pytest.raises(KeyboardInterrupt):
         solve(Scripted(KeyboardInterrupt), objective)
+
+
+class PressCtrlC(Callback):
+    def __init__(self, at, times=1):
+        self.at, self.times = at, times
+
+    def on_iterate(self, iterate, record):
+        if record.iteration == self.at:
+            for _ in range(self.times):
+                signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("at", [0, 3])
+def test_ctrl_c_waits_for_the_end_of_an_iteration(objective, at):
+    before = signal.getsignal(signal.SIGINT)
+    result = solve(MM(), objective, tol=0, max_iter=10, callbacks=[PressCtrlC(at)])
+    assert (result.status, result.n_iter) == (Status.INTERRUPTED, at)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_ctrl_c_does_not_wait(objective):
+    result = solve(MM(), objective, tol=0, max_iter=10, callbacks=[PressCtrlC(2, times=2), Spy()])
+    assert (result.status, result.n_iter) == (Status.INTERRUPTED, 2)
+
+
+def test_the_callers_own_handler_is_left_alone(objective):
+    pressed = []
+    before = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
+    try:
+        result = solve(MM(), objective, tol=0, max_iter=5, callbacks=[PressCtrlC(2)])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (pressed, result.n_iter) == ([True], 5)
+
+
+@pytest.mark.parametrize("solver", [MM(), Newton(), Newton(gram_features=0), MMSubspace()], ids=repr)
+def test_what_is_claimed_at_the_end_is_computed_afresh(objective, solver):
+    result = solve(solver, objective, tol=0, max_iter=3)
+    again = objective.evaluate(result.iterate.theta)
+    assert result.iterate.value == result.history[-1].objective == again.value
+    assert result.stationarity == result.history[-1].stationarity == objective.stationarity(again)
+
+
+def test_points_underway_are_counted_and_shown_but_never_converged(objective):
+    best = solve(MM(), objective, tol=1e-9, max_iter=100_000).iterate.theta
+
+    class Travelling(Scripted):
+        def iterates(self, objective, theta, seed):
+            yield objective.evaluate(theta)
+            for _ in range(5):
+                yield Underway(best, objective.evaluate(best).value)
+            yield objective.evaluate(best)
+
+    spy = Spy()
+    result = solve(Travelling(), objective, tol=1e-6, callbacks=[spy])
+    assert (result.status, result.n_iter) == (Status.CONVERGED, 6)
+    assert len([call for call in spy.calls if call[0] == "iterate"]) == 7
+    stopped = solve(Travelling(), objective, tol=1e-6, max_iter=3)
+    assert stopped.n_iter == 3
+    assert stopped.iterate.value == stopped.history[-1].objective
+
+
+def test_rounding_noise_is_a_stall(objective):
+    class Noisy(Scripted):
+        def iterates(self, objective, theta, seed):
+            rng = np.random.default_rng(0)
+            yield objective.evaluate(objective.start())
+            while True:
+                yield objective.evaluate(1e3 + 1e-3 * rng.standard_normal(objective.size))
+
+    result = solve(Noisy(), objective, tol=0, max_iter=10**6)
+    assert result.status is Status.STALLED
+    assert result.n_iter < 100
 
 
 def test_every_status_has_a_sentence_of_its_own():

@@ -45,8 +45,7 @@ def test_the_subgradient_has_the_smallest_norm():
         assert np.isclose(np.min(np.abs(slopes)), abs(subgradient[i]), atol=1e-4)
 
 
-@pytest.mark.parametrize("potential", [L1(0.5), L2(0.5)], ids=lambda p: p.name)
-def test_stationarity_ignores_units_weights_and_repetition(potential):
+def test_stationarity_ignores_units_weights_and_repetition():
     X, y, s, _ = random_problem(constant=False)
     w = THETA[:-1]
 
@@ -59,8 +58,28 @@ def test_stationarity_ignores_units_weights_and_repetition(potential):
     assert np.isclose(stationarity(X * units, s, theta=np.append(w / units, THETA[-1])), reference)
     assert np.isclose(stationarity(X, 1e6 * s), reference)
     assert np.isclose(stationarity(np.vstack([X, X]), np.tile(s, 2) / 2, np.tile(y, 2)), reference)
-    scaled = Objective(MemoryRows(X, y, s), potential)
-    assert scaled.stationarity(scaled.evaluate(np.zeros(7))) <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize("potential", [L1(0.5), L2(0.5)], ids=lambda p: p.name)
+def test_stationarity_is_at_most_one_at_zero_and_at_least_its_quick_bound(potential):
+    objective = random_objective(potential)
+    at_zero = objective.evaluate(objective.start())
+    assert objective.stationarity(at_zero) <= 1.0 + 1e-12
+    at = objective.evaluate(THETA)
+    assert objective.quick_stationarity(at) <= objective.stationarity(at)
+
+
+def test_stationarity_is_not_fooled_by_a_huge_row_past_its_margin():
+    X, y, s, _ = random_problem(constant=False, duplicate=False)
+    s[:] = 1.0
+    plain = Objective(MemoryRows(X, y, s), L2(1.0))
+    X[5] = 1e8 * y[5] * THETA[:-1]
+    huge = Objective(MemoryRows(X, y, s), L2(1.0))
+    a, b = (objective.stationarity(objective.evaluate(THETA)) for objective in (plain, huge))
+    divisor = huge.violation_scale / plain.violation_scale
+    assert b > 1e3 * np.max(huge.violations(huge.evaluate(THETA)))
+    assert a > 0.01
+    assert np.all(divisor < 1)
 
 
 def test_stationarity_of_balanced_classes_and_useless_features_is_zero_at_zero():

@@ -56,6 +56,25 @@ def test_a_broken_potential_is_found_out():
     assert Wrong not in Potential.registry.values()
 
 
+@pytest.mark.parametrize("wrong", ["curvature", "at_slope", "steepest", "derivative"])
+def test_a_broken_claim_is_found_out(wrong):
+    claims = {
+        "curvature": lambda self, w: 50 * self.weight(w),
+        "at_slope": lambda self, slope: -7 * slope,
+        "steepest": property(lambda self: 3 * self.lam),
+        "derivative": lambda self, w: Hyperbolic.derivative(self, w) + 1e-3,
+    }
+    broken = type("Broken", (Hyperbolic,), {wrong: claims[wrong]})(0.7, 0.3)
+    with pytest.raises(AssertionError):
+        check_potential(broken)
+
+
+@pytest.mark.parametrize("delta", [1e-200, 1e200])
+def test_welsch_refuses_a_delta_whose_square_is_no_number(delta):
+    with pytest.raises(MajorantError, match="delta"):
+        Welsch(1.0, delta)
+
+
 def test_squared_hinge_value_derivative_and_curvature():
     v = np.linspace(-3, 3, 1201)
     h = 1e-5

@@ -21,7 +21,7 @@ def layers():
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     table = text.split("<!-- layers -->")[1].split("<!-- end of layers -->")[0]
     rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", table, flags=re.MULTILINE)
-    return [module.strip() for _, modules in rows for module in modules.split(",")]
+    return [module.strip().replace("\\", "") for _, modules in rows for module in modules.split(",")]
 
 
 def top_level(path):
@@ -106,10 +106,12 @@ def test_readme_begins_with_two_one_line_commands():
 
 
 def test_ci_runs_the_readmes_test_line():
+    """The script's own way of reading README.md, run by the shell, gives that line."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    (reader,) = re.findall(r"^test_line=\$\((.*)\)$", script, flags=re.MULTILINE)
+    read = subprocess.run(["bash", "-c", reader], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    line = re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)[1].strip()
-    assert line not in (ROOT / ".ci" / "run").read_text(encoding="utf-8"), "it reads it from README.md"
-    assert "README.md" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert read == re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)[1]
 
 
 def test_importing_the_package_imports_nothing_heavy():

@@ -12,8 +12,8 @@ QUESTIONS = {
     "gram": lambda rows, theta, D: rows.gram(),
     "gram_product": lambda rows, theta, D: rows.gram_product(theta),
     "gram_along": lambda rows, theta, D: rows.gram_along(D),
-    "gram_diagonal": lambda rows, theta, D: rows.gram_diagonal(),
-    "weight_sum": lambda rows, theta, D: np.array([rows.weight_sum()]),
+    "gram_diagonal": lambda rows, theta, D: rows.gram_diagonal,
+    "loss_at_zero": lambda rows, theta, D: np.array([rows.loss_at_zero.value]),
     "largest_row": lambda rows, theta, D: np.array([rows.largest_row()]),
     "design": lambda rows, theta, D: rows.design().T @ rows.design(),
 }
@@ -29,7 +29,7 @@ def oracle(X, y, s, b, theta, D):
         "gram_product": gram @ theta,
         "gram_along": D.T @ gram @ D,
         "gram_diagonal": np.diag(gram),
-        "weight_sum": np.array([s.sum()]),
+        "loss_at_zero": np.array([s.sum()]),
         "largest_row": np.array([np.max(s * np.sum(L**2, axis=1))]),
         "design": gram,
     }
@@ -62,6 +62,32 @@ def test_answers_equal_the_plain_matrices(question, layout, intercept, cuts):
     rows = MemoryRows(LAYOUTS[layout](X), y, s, intercept=intercept, cuts=cuts)
     expected = oracle(X, y, s, float(intercept), theta, D)[question]
     assert np.allclose(QUESTIONS[question](rows, theta, D), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_what_newton_asks_equals_the_plain_matrices(layout, intercept):
+    X, y, s, _ = random_problem(n=50)
+    theta = np.linspace(-0.5, 0.5, 7)
+    L = y[:, None] * np.column_stack([X, np.full(50, float(intercept))])
+    (block,) = MemoryRows(LAYOUTS[layout](X), y, s, intercept=intercept).blocks
+    assert np.allclose(block.image(theta), L @ theta)
+    active = L @ theta < 1
+    A = L[active]
+    H, c = np.zeros((7, 7)), np.zeros(7)
+    block.add_rows(np.flatnonzero(active), 1.0, H, c)
+    assert np.allclose(H, 2 * A.T @ (s[active, None] * A))
+    assert np.allclose(c, 2 * A.T @ s[active])
+    assert np.allclose(block.active_product(active, theta), H @ theta)
+    assert np.allclose(block.active_diagonal(theta), np.diag(H) / 2)
+    block.add_rows(np.flatnonzero(active), -1.0, H, c)
+    assert np.allclose(H, 0, atol=1e-10)
+    assert np.allclose(c, 0, atol=1e-10)
+    assert np.allclose(block.squared_norms(), np.sum(X**2, axis=1))
+    assert np.allclose(block.largest_entries(), np.max(np.abs(X), axis=0))
+    chosen = np.array([1, 4])
+    part = block.columns(chosen)
+    assert np.allclose(part.image(theta[[1, 4, 6]]), L[:, [1, 4, 6]] @ theta[[1, 4, 6]])
 
 
 @pytest.mark.parametrize("layout", ["c", "csr"])

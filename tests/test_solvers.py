@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from conftest import all_examples, random_objective
 
 from majorant.errors import MajorantError, UnsuitableSolverError
+from majorant.majorants import HalfQuadratic
 from majorant.objective import Objective
 from majorant.potentials import L1, L2, Hyperbolic, Potential, Zero
 from majorant.rows import MemoryRows
@@ -21,6 +22,7 @@ from majorant.solvers import (
     Momentum,
     Solver,
     make_solver,
+    memory_gradient,
     solve,
 )
 from majorant.testing import check_solver, small_problem
@@ -74,12 +76,20 @@ def test_the_subspace_of_all_directions_is_exact_mm():
     assert np.allclose(a.iterate.theta, b.iterate.theta, rtol=1e-8, atol=1e-10)
 
 
-def test_a_longer_memory_reaches_at_least_as_far_in_one_step():
+def test_a_larger_subspace_has_a_lower_minimum_of_the_majorant():
+    """From one point with one past, four directions cannot do worse than two on the same majorant."""
     objective = random_objective(Hyperbolic(0.3, 0.1))
-    longer = MMSubspace(subspace=lambda g, steps: np.column_stack([-g, *steps]), memory=4)
-    a = solve(longer, objective, tol=0, max_iter=60).history[-1].objective
-    b = solve(MMSubspace(), objective, tol=0, max_iter=60).history[-1].objective
-    assert a <= b * (1 + 1e-6)
+    past = solve(MMSubspace(), objective, tol=0, max_iter=4)
+    at, majorant = past.iterate, HalfQuadratic(objective)
+    gradient = objective.gradient(at)
+    rng = np.random.default_rng(0)
+    steps = [rng.standard_normal(objective.size) for _ in range(3)]
+
+    def lowest(D):
+        u = np.linalg.solve(majorant.along(at.theta, D), D.T @ gradient)
+        return -0.5 * u @ (D.T @ gradient)
+
+    assert lowest(np.column_stack([-gradient, *steps])) <= lowest(memory_gradient(gradient, steps)) + 1e-12
 
 
 @pytest.mark.parametrize("kind", [SGD, Momentum, Adam])
@@ -94,6 +104,27 @@ def test_unbiased_stochastic_steps_converge_to_the_minimiser_and_the_papers_do_n
     )
     assert unbiased.iterate.value - best < 1e-3 * best
     assert paper.iterate.value - best > 5 * (unbiased.iterate.value - best)
+
+
+@pytest.mark.parametrize("weighting", ["unbiased", "paper"])
+@pytest.mark.parametrize("cuts", [(), (64,), (1, 3)])
+def test_the_estimates_of_an_epoch_add_up_to_the_gradient(cuts, weighting):
+    """A rule that remembers what it is given and does not move."""
+    X, y, s = small_problem(n=65)
+    rows = MemoryRows(X, y, s, cuts=cuts)
+    objective = Objective(rows, L2(2.0))
+    given = []
+
+    class Still(SGD):
+        def rule(self, size):
+            return lambda d, alpha: given.append(d) or np.zeros(size)
+
+    theta = np.linspace(-0.3, 0.3, 5)
+    solve(Still(batch_size=16, weighting=weighting), objective, theta, tol=0, max_iter=1)
+    at = objective.evaluate(theta)
+    times = 1.0 if weighting == "unbiased" else 65.0
+    expected = at.loss_gradient + times * objective.penalty_gradient(theta)
+    assert np.allclose(16 * np.sum(given, axis=0), expected)
 
 
 @pytest.mark.parametrize("schedule", ["constant", "inverse", "sqrt", lambda epochs: 0.5**epochs])

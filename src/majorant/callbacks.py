@@ -22,9 +22,16 @@ from majorant.status import Evaluated, Record, Result, Status
 if TYPE_CHECKING:
     from majorant.objective import Objective
 
+__all__ = ["Callback", "Checkpoint", "Progress", "TimeLimit", "progress_fraction"]
+
 
 class Callback:
-    """The base of all callbacks; each method does nothing until overridden."""
+    """The base of all callbacks; each method does nothing until overridden.
+
+    >>> class StopAtTen(Callback):
+    ...     def on_iterate(self, iterate, record):
+    ...         return Status.STOPPED if record.iteration == 10 else None
+    """
 
     def on_begin(self, objective: Objective, tol: float) -> None:
         """Before the first iterate."""
@@ -73,6 +80,8 @@ class Checkpoint(Callback):
         self._write(result.iterate)
 
     def _write(self, iterate: Evaluated) -> None:
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"there is no directory {str(self.path.parent)!r} for the checkpoint")
         descriptor, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
         try:
             with os.fdopen(descriptor, "wb") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -39,6 +41,8 @@ def demo(
     ] = 10.0,
 ) -> None:
     """Train on data that comes with scikit-learn and show what came out."""
+    if not math.isfinite(lam):
+        raise typer.BadParameter("must be a finite number", param_hint="--lam")
     from majorant.demo import run_demo
 
     run_demo(lam)

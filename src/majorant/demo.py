@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from majorant.status import Evaluated, Record, Status
 
 SCORES = {
     "accuracy": accuracy_score,
-    "precision": precision_score,
+    "precision": partial(precision_score, zero_division=0),
     "recall": recall_score,
     "F1": f1_score,
 }
@@ -73,20 +74,26 @@ def run_demo(lam: float, console: Console | None = None) -> SparseSVC:
         seconds = _timed_fit(model, X, y)
     console.print(f"{model.status_.value} ({model.n_iter_} iterations of {model.solver_.name!r})\n")
 
-    console.print(_coefficient_table(model, data.feature_names))
+    console.print(_coefficient_table(model, data.feature_names, console))
     # What a user pays is a fit in a warm process; the one above also drew the bar.
     ours = SparseSVC(lam=lam)
     rows = [("SparseSVC", ours, min(seconds, _timed_fit(ours, X, y)))]
     for name, rival in {
-        "LinearSVC, ℓ1": LinearSVC(penalty="l1", dual=False, C=1.0 / lam if lam else 1e6, random_state=0),
-        "LinearSVC, default (ℓ2)": LinearSVC(random_state=0),
+        "LinearSVC, l1": LinearSVC(penalty="l1", dual=False, C=1.0 / lam if lam else 1e6, random_state=0),
+        "LinearSVC, default (l2)": LinearSVC(random_state=0),
     }.items():
         rows.append((name, rival, _timed_fit(rival, X, y)))
     console.print(_comparison_table(rows, X_test, y_test))
-    console.print(
-        f"{len(model.support_)} of {X.shape[1]} features are enough here. Try --lam with other strengths."
-    )
+    console.print(_conclusion(len(model.support_), X.shape[1]))
     return model
+
+
+def _conclusion(used: int, available: int) -> str:
+    if used == 0:
+        return "So strong a penalty leaves no feature at all. Try a smaller --lam."
+    if used == available:
+        return "So weak a penalty keeps every feature. Try a larger --lam."
+    return f"{used} of {available} features are enough here. Try --lam with other strengths."
 
 
 def _timed_fit(model: Any, X: Any, y: Any) -> float:
@@ -97,12 +104,13 @@ def _timed_fit(model: Any, X: Any, y: Any) -> float:
     return time.perf_counter() - start
 
 
-def _coefficient_table(model: SparseSVC, names: Any) -> Table:
+def _coefficient_table(model: SparseSVC, names: Any, console: Console) -> Table:
     table = Table("feature", "coefficient", "", title=f"{len(model.support_)} selected features")
     coef = model.coef_[0]
+    positive, negative = ("█", "░") if (console.encoding or "").lower().startswith("utf") else ("+", "-")
     for i in sorted(model.support_, key=lambda i: -abs(coef[i])):
         length = round(20 * abs(coef[i]) / np.max(np.abs(coef)))
-        table.add_row(names[i], f"{coef[i]:+.4f}", ("█" if coef[i] > 0 else "░") * max(length, 1))
+        table.add_row(names[i], f"{coef[i]:+.4f}", (positive if coef[i] > 0 else negative) * max(length, 1))
     return table
 
 

@@ -3,9 +3,9 @@ r"""Solving with curvature matrices that may be singular.
 `solve_positive` solves A d = g for a positive semidefinite A after scaling A to a unit diagonal, which makes
 the solve indifferent to the units of the features (a column in millimetres next to one in light years) and
 makes "flat" mean the same in every direction. By Cholesky where A is well conditioned; where it is not, by
-its eigenvectors, leaving out the flat directions: there g is nothing but rounding, and dividing rounding by
-next to nothing moved iterates at random (w8a with Welsch: Φ rose). Leaving a direction out means infinite
-curvature along it, and a majorant with more curvature is still a majorant: every descent theorem survives.
+its eigenvectors, with the curvature of flat directions raised to a floor, and without those in which g is
+nothing but rounding: dividing rounding by next to nothing moved iterates at random (w8a with Welsch: Φ rose).
+More curvature, or infinite curvature, is still a majorant's: every descent theorem survives.
 
 `SpectralInverse` holds the eigenvectors of LᵀSL and solves with 2LᵀSL + σ Id for any σ > 0 at the price
 of two products, Eq. (eq:A_bar_approx_inv).
@@ -13,6 +13,7 @@ of two products, Eq. (eq:A_bar_approx_inv).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,27 +21,46 @@ from scipy.linalg import eigh, lapack, qr, svd
 
 from majorant.status import Matrix, Vector
 
-# Relative curvature below which a direction is flat. Rounding errors in g are some 1e-15·√K, so what is
-# kept is moved by errors below 1e-4 of a step; 1e-13 let Φ rise on w8a, and above 1e-8 the small weights of
-# a potential begin to be lost.
+# Relative curvature below which a direction is flat: 1e-13 let Φ rise on w8a, and above 1e-8 the small
+# weights of a potential begin to be lost.
 FLAT = 1e-10
 
 
-def solve_positive(A: Matrix, g: Vector) -> Vector:
-    """Solve A d = g for A positive semidefinite; where A is singular, d has no flat part."""
+def rounding_level(loss_at_zero: float, size: int) -> float:
+    """How large the rounding errors of a gradient can be, along any direction of the scaled space.
+
+    By Cauchy-Schwarz a component is a sum of terms no larger in all than 2 √(loss · H_ii), and the loss is no
+    larger than at θ = 0; scaling divides by √H_ii or more.
+    """
+    return 4.0 * float(np.finfo(float).eps) * math.sqrt(loss_at_zero * size)
+
+
+def solve_positive(A: Matrix, g: Vector, noise: float = 0.0, floor: float = FLAT) -> Vector:
+    """Solve A d = g for A positive semidefinite; A is overwritten.
+
+    Where A is singular, d has no part in flat directions along which the scaled g is below the noise, and the
+    relative curvature of the others is taken to be the floor at least.
+    """
     diagonal = np.diagonal(A)
     # A zero on the diagonal of such a matrix means a zero row and column: nothing to be solved there.
     empty = diagonal <= 0
     scale = np.where(empty, 0.0, 1.0 / np.sqrt(np.where(empty, 1.0, diagonal)))
-    scaled = A * scale[:, np.newaxis]
-    scaled *= scale
-    np.fill_diagonal(scaled, 1.0)
-    factor, failed = lapack.dpotrf(scaled, lower=True)
-    if not failed and np.min(np.diagonal(factor)) ** 2 > FLAT:
-        return np.asarray(scale * lapack.dpotrs(factor, scale * g, lower=True)[0])
-    eigenvalues, V = eigh(scaled, check_finite=False)
-    kept = V[:, eigenvalues > FLAT]
-    return np.asarray(scale * (kept @ ((kept.T @ (scale * g)) / eigenvalues[eigenvalues > FLAT])))
+    A *= scale[:, np.newaxis]
+    A *= scale
+    np.fill_diagonal(A, 1.0)
+    right = scale * g
+    # A is symmetric: its transpose is itself, in the order that LAPACK wants.
+    factor, failed = lapack.dpotrf(A.T, lower=True)
+    if not failed and lapack.dpocon(factor, _one_norm(A), uplo="L")[0] > FLAT:
+        return np.asarray(scale * lapack.dpotrs(factor, right, lower=True)[0])
+    eigenvalues, V = eigh(A, check_finite=False)
+    inside = V.T @ right
+    inside[(eigenvalues < FLAT) & (np.abs(inside) <= noise)] = 0.0
+    return np.asarray(scale * (V @ (inside / np.maximum(eigenvalues, floor))))
+
+
+def _one_norm(A: Matrix) -> float:
+    return float(np.max(np.sum(np.abs(A), axis=0)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from majorant.linsolve import SpectralInverse, solve_positive
+from majorant.linsolve import SpectralInverse, rounding_level, solve_positive
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
 from majorant.rows import Rows
@@ -114,7 +114,12 @@ class HalfQuadratic(Majorant):
 
     def minimiser(self, at: Evaluated) -> Vector:
         """θ - A(θ)⁻¹∇Φ(θ), Eq. (eq:fullMM)."""
-        return at.theta - solve_positive(self.matrix(at.theta), self.objective.gradient(at))
+        A, gradient = self.matrix(at.theta), self.objective.gradient(at)
+        return at.theta - solve_positive(A, gradient, self._noise)
+
+    @cached_property
+    def _noise(self) -> float:
+        return rounding_level(self.objective.rows.loss_at_zero.value, self.objective.size)
 
 
 class Spectral(Majorant):
@@ -153,7 +158,7 @@ def squared_norm_bound(rows: Rows) -> float:
     tolerance = 2e-7
     operator = LinearOperator((p, p), matvec=rows.gram_product, dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(p)
-    if not np.any(rows.gram_diagonal()):
+    if not np.any(rows.gram_diagonal):
         return 0.0  # L = 0, for which Lanczos has no first step
     largest = float(eigsh(operator, k=1, which="LA", tol=tolerance, v0=start, return_eigenvectors=False)[0])
     return largest * (1.0 + 2.0 * tolerance)

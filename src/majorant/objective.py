@@ -8,12 +8,15 @@ The gradient is Eq. (eq:gradient) with Eq. (eq:gradientreg). Where φ has a kink
 smallest norm of the subdifferential takes its place: at w_i = 0 the smooth part of the gradient, shrunk
 towards zero by c_i φ'(0+).
 
-The certificate. `stationarity` is max_i |∂⁰_iΦ(θ)|/√H_ii, H = LᵀSL, divided by the same measure of the
-loss's gradient at θ = 0. Dividing by √H_ii makes it indifferent to the units of the features, to the
-scale of the weights and to repeated rows; dividing by the value at θ = 0, always the same point, makes a
-warm start mean the same as a cold one; leaving the penalty out of the divisor keeps it away from zero
-when λ is near the value that makes all coefficients zero. A divisor below 1e-8 of its Cauchy-Schwarz
-bound 2√Φ(0) (classes in balance, features unrelated to them) is rounding noise and is replaced by that.
+The certificate. `stationarity` is max_i |∂⁰_iΦ(θ)|/√H_ii, H = LᵀSL over the rows active at θ, divided by the
+same measure of the loss's gradient at θ = 0. (A row of huge values that is long past its margin would hide
+the violations of all others, were it counted. `violations` counts it all the same, since that needs no pass
+over the rows: a lower bound, and what solvers steer by.) Dividing by √H_ii makes it indifferent to the units
+of the features, to the scale of the weights and to repeated rows; dividing by the value at θ = 0, always the
+same point, makes a warm start mean the same as a cold one; leaving the penalty out of the divisor keeps it
+away from zero when λ is near the value that makes all coefficients zero. A divisor below 1e-8 of its
+Cauchy-Schwarz bound 2√Φ(0) (classes in balance, features unrelated to them) is rounding, and that much
+is taken instead.
 """
 
 from __future__ import annotations
@@ -91,6 +94,15 @@ class Objective:
 
     def stationarity(self, at: Evaluated) -> float:
         """How far θ is from stationary: 0 at a stationary point, about 1 at θ = 0."""
+        active = self.rows.active_diagonal(at.theta)
+        # A feature that no active row has is measured as in `violations`.
+        shrunk = np.where(
+            active > 0, np.sqrt(self.rows.gram_diagonal / np.where(active > 0, active, 1.0)), 1.0
+        )
+        return float(np.max(self.violations(at) * shrunk))
+
+    def quick_stationarity(self, at: Evaluated) -> float:
+        """A lower bound of the stationarity that needs no pass over the rows."""
         return float(np.max(self.violations(at)))
 
     @cached_property
@@ -99,34 +111,29 @@ class Objective:
         return self._inverse_lengths / self._stationarity_divisor
 
     @cached_property
-    def gram_diagonal(self) -> Vector:
-        """H_ii of the certificate: the weighted squared length of each column."""
-        return self.rows.gram_diagonal()
-
-    @cached_property
     def _inverse_lengths(self) -> Vector:
-        lengths = np.sqrt(self.gram_diagonal)
+        lengths = np.sqrt(self.rows.gram_diagonal)
         # An all-zero column: its coefficient sees the penalty alone, in units of its own.
         return 1.0 / np.where(lengths > 0, lengths, 1.0)
 
     @cached_property
     def _stationarity_divisor(self) -> float:
-        at_zero = self.rows.loss(self.start())
+        at_zero = self.rows.loss_at_zero
         bound = 2.0 * np.sqrt(at_zero.value)
         measure = float(np.max(np.abs(at_zero.gradient) * self._inverse_lengths))
         return max(measure, 1e-8 * float(bound)) or 1.0
 
     def violations(self, at: Evaluated) -> Vector:
-        """Each component's share in the stationarity, which is the largest of them."""
+        """Each component's share in the quick stationarity, which is the largest of them."""
         return np.abs(self.subgradient(at)) * self.violation_scale
 
     # Limits ------------------------------------------------------------------------------------
 
     def check_scale(self) -> None:
-        """Refuse numbers whose squares, summed, leave the range of floating point."""
-        with np.errstate(over="ignore"):
-            weights = self.rows.weight_sum()
-            lengths = self.gram_diagonal
+        """Refuse numbers whose squares leave the range of floating point."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            weights = self.rows.loss_at_zero.value
+            lengths = self.rows.gram_diagonal
         if not np.isfinite(weights):
             raise ScaleError("The sample weights add up to infinity: divide them by their largest.")
         if not np.all(np.isfinite(lengths)):
@@ -135,3 +142,10 @@ class Objective:
                 f"The values of feature {worst} are so large that their squares overflow: rescale the "
                 "features, e.g. with sklearn.preprocessing.StandardScaler or MaxAbsScaler."
             )
+        if np.any(lengths[:-1] < 1e-280):
+            entries = self.rows.largest_entries()
+            if np.any(vanishing := (entries > 0) & (entries < 1e-140)):
+                raise ScaleError(
+                    f"The values of feature {int(np.flatnonzero(vanishing)[0])} are so small that their "
+                    "squares vanish: rescale the features, e.g. with sklearn.preprocessing.StandardScaler."
+                )

@@ -39,7 +39,9 @@ class Potential(ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if "name" in cls.__dict__:  # a class without a name of its own is a helper, not a potential
+        if isinstance(
+            cls.__dict__.get("name"), str
+        ):  # a class without a name of its own is a helper, not a potential
             Potential.registry[cls.name] = cls
 
     @abstractmethod
@@ -52,7 +54,7 @@ class Potential(ABC):
 
     def derivative(self, w: Vector) -> Vector:
         """φ'(w); at a kink, zero."""
-        return self.weight(w) * w
+        return np.where(w == 0.0, 0.0, self.weight(np.where(w == 0.0, 1.0, w)) * w)
 
     @property
     @abstractmethod
@@ -71,8 +73,13 @@ class Potential(ABC):
 
     @property
     def zero_width(self) -> float:
-        """The half-width of the rounded bottom of φ, inside which a coefficient means zero."""
+        """The half-width of the rounded bottom of φ, inside which a coefficient may mean zero."""
         return 0.0
+
+    @property
+    def steepest(self) -> float:
+        """The largest |φ'|: the strongest pull that φ can hold; asked for if there is a `zero_width`."""
+        return math.inf
 
     def curvature(self, w: Vector) -> Vector:
         """A curvature for Newton's method, at most ψ: φ'' where φ is convex, ψ itself by default."""
@@ -160,6 +167,10 @@ class Hyperbolic(Potential):
     def zero_width(self) -> float:
         return 10.0 * self.delta  # beyond it φ' is within 0.5 % of its limit λ
 
+    @property
+    def steepest(self) -> float:
+        return self.lam
+
     def curvature(self, w: Vector) -> Vector:
         root = np.hypot(w, self.delta)
         return self.lam / root * (self.delta / root) ** 2
@@ -186,6 +197,7 @@ class Welsch(Potential):
     def __post_init__(self) -> None:
         _require("lam", self.lam, positive=False)
         _require("delta", self.delta, positive=True)
+        _require("delta²", self.delta * self.delta, positive=True)
 
     def value(self, w: Vector) -> Vector:
         return -self.lam * np.expm1(-0.5 * (w / self.delta) ** 2)
@@ -200,6 +212,10 @@ class Welsch(Potential):
     @property
     def zero_width(self) -> float:
         return 3.0 * self.delta  # beyond it φ is within 1.2 % of its limit λ
+
+    @property
+    def steepest(self) -> float:
+        return self.lam / self.delta * math.exp(-0.5)  # at w = δ
 
     def stepping_stones(self, scale: float) -> tuple[Potential, ...]:
         # From zero, every coefficient is caught in the narrow well around it. A wide well is nearly convex;

@@ -42,6 +42,13 @@ class Iterate:
 
 
 @dataclass(frozen=True, eq=False)
+class Underway(Iterate):
+    """A point inside a longer move: counted, timed and shown, but not yet a candidate for convergence."""
+
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
 class Evaluated(Iterate):
     """An iterate with Φ(θ) and the gradient of the loss part at θ.
 

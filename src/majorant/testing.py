@@ -38,6 +38,8 @@ def check_potential(potential: Potential) -> None:
     _law_slope_at_zero(potential)
     _law_convexity(potential)
     _law_prox(potential)
+    _law_zeros(potential)
+    _law_newton(potential)
 
 
 def check_solver(solver: Solver, potential: Potential | None = None) -> None:
@@ -155,3 +157,32 @@ def _law_prox(potential: Potential) -> None:
         best = np.min(0.5 * (v - w) ** 2 + step * potential.value(v), axis=0)
         reached = 0.5 * (near - w) ** 2 + step * potential.value(near)
         assert np.all(reached <= best + 1e-12), "the prox is not the minimiser"
+
+
+def _law_newton(potential: Potential) -> None:
+    w = _points(potential)
+    assert potential.derivative(np.zeros(1))[0] == 0.0, "φ'(0) is not taken to be zero"
+    if potential.smooth:
+        curvature, weight = potential.curvature(w), potential.weight(w)
+        assert np.all((curvature >= 0) & (curvature <= weight * (1 + 1e-12))), (
+            "0 ≤ curvature ≤ ψ does not hold"
+        )
+        if potential.convex:
+            h = 1e-5 * w
+            second = (potential.derivative(w + h) - potential.derivative(w - h)) / (2 * h)
+            slack = 1e-6 * second + 1e-9 * float(np.max(weight))
+            assert np.all(curvature >= second - slack), "the curvature of a convex φ is below φ''"
+    if potential.concave:
+        falls = np.diff(potential.derivative(w)) <= 1e-12 * np.max(np.abs(potential.derivative(w)))
+        assert np.all(falls), "φ is not concave on [0, ∞["
+    stones = potential.stepping_stones(1.0)
+    if stones and not stones[-1].smooth:
+        slopes = np.linspace(-0.99, 0.99, 34) * potential.steepest
+        there = potential.derivative(potential.at_slope(slopes))
+        assert np.allclose(there, slopes, rtol=1e-9), "φ'(at_slope(s)) ≠ s"
+
+
+def _law_zeros(potential: Potential) -> None:
+    if potential.zero_width > 0:
+        largest = float(np.max(np.abs(potential.derivative(_points(potential)))))
+        assert 0.5 * potential.steepest <= largest <= potential.steepest * (1 + 1e-12), "`steepest` is not"

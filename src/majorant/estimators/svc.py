@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin, _clone_parametrized, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
@@ -54,8 +54,8 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     penalty_factor : array of shape (n_features,), optional
         c_i ≥ 0, which multiplies φ feature by feature; 0 = never penalised by φ.
     solver : str or Solver, default="auto"
-        "auto", "gradient", "mm", "mm-inversion", "mm-subspace", "mm-gradient", "sgd", "momentum", "adam", or
-        an object of `majorant.solvers` with settings of its own, e.g. ``Adam(step=0.01)``.
+        "auto" (which is "newton"), "newton", "gradient", "mm", "mm-inversion", "mm-subspace", "mm-gradient",
+        "sgd", "momentum", "adam", or an object of `majorant.solvers`, e.g. ``Adam(step=0.01)``.
     warmup : int, default=0
         Epochs of `warmup_solver` before a deterministic solver takes over: the paper's hybrids.
     warmup_solver : str or Solver, default="adam"
@@ -70,8 +70,8 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     max_iter : int, default=1000
         The most iterations, or epochs of a stochastic solver.
     zero_tol : "auto" or float, default="auto"
-        Which coefficients become exactly 0.0. "auto": those inside the potential's rounded bottom, as long as
-        the objective rises by less than tol, relatively. A number: those not larger in magnitude.
+        Which coefficients become exactly 0.0. "auto": those inside the potential's rounded bottom (10 δ for
+        "hyperbolic", 3 δ for "welsch") that the loss does not pull out of it. A number: those not larger.
     warm_start : bool, default=False
         Start from the previous fit's coefficients instead of from 0.
     random_state : int, RandomState or None, default=None
@@ -183,7 +183,8 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array or sparse matrix (n_samples, n_features)
-            Never copied if it is float64 or float32, dense or CSR; never changed.
+            Not copied if it is float64 or float32, dense or CSR (with more than 1,000 features and a
+            penalty with a kink, the columns in use are); never changed.
         y : array (n_samples,)
             Labels of two classes, of any type.
         sample_weight : array (n_samples,), optional
@@ -203,10 +204,7 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = MemoryRows(X, labels, weights, intercept=self.fit_intercept)
         objective = Objective(rows, potential, self.eta, factor)
         objective.check_scale()
-        if solver is None:
-            solver = choose_solver(objective)
-        if self.warmup and not solver.stochastic:
-            solver = Hybrid(make_solver(self.warmup_solver), solver, self.warmup)
+        solver = self._with_warmup(choose_solver(objective) if solver is None else solver)
         result = solve(
             solver,
             objective,
@@ -238,6 +236,10 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._callbacks = callbacks
         return self
 
+    def __sklearn_clone__(self) -> Self:
+        clone: Self = _clone_parametrized(self)
+        return clone.set_callbacks(*getattr(self, "_callbacks", ()))
+
     def _resolve_names(self) -> tuple[Potential, Solver | None]:
         """The objects behind the names; None for "auto", which needs to see the data."""
         try:
@@ -247,6 +249,21 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         except MajorantError as error:
             raise InvalidParameterError(str(error)) from error
         return potential, solver
+
+    def _with_warmup(self, solver: Solver) -> Solver:
+        if not self.warmup:
+            return solver
+        if solver.stochastic:
+            raise InvalidParameterError(
+                f"warmup={self.warmup} goes before a deterministic solver, and {solver.name!r} is stochastic "
+                "itself: set warmup=0."
+            )
+        if self.warmup >= self.max_iter:
+            raise InvalidParameterError(
+                f"warmup={self.warmup} leaves no iteration for {solver.name!r}: max_iter is {self.max_iter} "
+                "and counts both."
+            )
+        return Hybrid(make_solver(self.warmup_solver), solver, self.warmup)
 
     def _starting_point(self, n_features: int) -> Vector | None:
         if not (self.warm_start and hasattr(self, "coef_")):
@@ -264,7 +281,10 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return callbacks
 
     def _store(self, objective: Objective, result: Result, dtype: np.dtype[Any]) -> None:
-        at: Evaluated = round_to_zero(objective, result.iterate, self.zero_tol, self.tol)
+        with np.errstate(over="ignore", invalid="ignore"):
+            at: Evaluated = round_to_zero(objective, result.iterate, self.zero_tol)
+        if not np.all(np.abs(at.theta) <= np.finfo(dtype).max):
+            dtype = np.dtype(np.float64)  # coefficients of very small features are beyond single precision
         self.coef_: Any = at.theta[np.newaxis, :-1].astype(dtype)
         self.intercept_ = at.theta[-1:].astype(dtype)
         self.support_ = np.flatnonzero(self.coef_[0])
@@ -276,17 +296,20 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.history_ = result.history
 
     def _advice(self, result: Result, solver: Solver) -> str:
+        plural = "" if result.n_iter == 1 else "s"
         reached = (
             f"{result.status.value} Stationarity {result.stationarity:.1e} after {result.n_iter} "
-            f"iterations of {solver.name!r}, tol is {self.tol:.1e}: "
+            f"iteration{plural} of {solver.name!r}, tol is {self.tol:.1e}: "
         )
         if result.status is Status.NOT_FINITE:
             return reached + "use a smaller step, or scale the features."
         if result.status is Status.STALLED:
             return reached + "take a tol above the stationarity reached."
-        if solver.stochastic and not isinstance(solver, Hybrid):
-            return reached + "increase max_iter, or use a deterministic solver such as 'auto'."
-        return reached + "increase max_iter, standardise the features, or use solver='auto'."
+        if result.status in (Status.TIME_LIMIT, Status.STOPPED):
+            return reached + "give it more time, or accept what was reached."
+        if solver.name == "newton":
+            return reached + "increase max_iter, or the strength of the penalty."
+        return reached + "increase max_iter, or use solver='auto'."
 
     # Predicting --------------------------------------------------------------------------------
 

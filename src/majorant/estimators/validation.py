@@ -6,6 +6,7 @@ scikit-learn's own validation does most of it; here is what it lets through or w
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from majorant.status import Vector
 def check_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Any, Any]:
     """X as float64 or float32, dense or canonical CSR, copied only if it must be; y one-dimensional."""
     _refuse_foreign_arrays(X)
+    refuse_masked("y", y)
     _refuse_corrupt_sparse(X)
     y = _plain_labels(y)
     X, y = validate_data(
@@ -32,18 +34,25 @@ def check_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Any, Any]:
         dtype=[np.float64, np.float32],
         y_numeric=False,
     )
-    if sp.issparse(X) and not X.has_canonical_format:
-        X = X.copy()  # the caller's matrix is not ours to sort
+    if sp.issparse(X) and not _is_canonical(X):
+        # The caller's matrix is not ours to sort; nor are its flags to be trusted.
+        X = sp.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
         X.sum_duplicates()
     return X, y
 
 
+def _is_canonical(X: Any) -> bool:
+    """Whether every row's indices increase strictly: sorted, and none twice."""
+    steps = np.diff(X.indices)
+    # Where a new row begins the index may fall.
+    begins = X.indptr[1:-1]
+    begins = begins[(begins > 0) & (begins < len(X.indices))]
+    steps[begins - 1] = 1
+    return bool(np.all(steps > 0))
+
+
 def _refuse_foreign_arrays(X: Any) -> None:
-    if isinstance(X, np.ma.MaskedArray):
-        raise ValueError(
-            "X is a masked array, whose mask would be ignored: fill it, e.g. with X.filled(0), or "
-            "impute the missing values."
-        )
+    refuse_masked("X", X)
     if hasattr(X, "__dask_graph__"):  # dask's own test for its collections, without importing dask
         raise TypeError(
             "X is a dask collection, which this estimator would pull into memory: pass X.compute() "
@@ -51,9 +60,24 @@ def _refuse_foreign_arrays(X: Any) -> None:
         )
 
 
+def refuse_masked(name: str, array: Any) -> None:
+    """A masked array is taken for a plain one everywhere else, its hidden values included."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise ValueError(
+            f"{name} is a masked array, whose mask would be ignored: fill it, e.g. with {name}.filled(0), or "
+            "impute the missing values."
+        )
+
+
 def _refuse_corrupt_sparse(X: Any) -> None:
     """Indices that point outside the matrix would make compiled loops read foreign memory."""
-    if not (sp.issparse(X) and X.format in ("csr", "csc", "bsr")):
+    if not sp.issparse(X):
+        return
+    if X.format == "coo":
+        for indices, size in zip(X.coords, X.shape, strict=True):
+            if indices.size and (indices.min() < 0 or indices.max() >= size):
+                raise ValueError("X is a corrupt sparse matrix: an index lies outside of it.")
+    if X.format not in ("csr", "csc", "bsr"):
         return
     major, minor = X.shape if X.format != "csc" else X.shape[::-1]
     if X.format == "bsr":
@@ -85,12 +109,14 @@ def _plain_labels(y: Any) -> Any:
 def encode_labels(estimator: BaseEstimator, y: NDArray[Any]) -> tuple[NDArray[Any], Vector]:
     """The two classes in order, and the labels as -1 for the first and 1 for the second."""
     if y.dtype == object:
-        kinds = {type(label) for label in y.tolist()}
+        kinds = {int if isinstance(label, Integral) else type(label) for label in y.tolist()}
         if len(kinds) > 1:
             names = " and ".join(sorted(kind.__name__ for kind in kinds))
             raise ValueError(f"The labels y mix the types {names}: convert them all to one type.")
         if kinds <= {int, bool, float}:
             y = np.array(y.tolist())
+    if (pair := _two_numbers(y)) is not None:
+        return pair, np.where(y == pair[1], 1.0, -1.0)
     check_classification_targets(y)
     if type_of_target(y, input_name="y") not in ("binary", "multiclass"):
         raise ValueError("Only binary classification is supported: y must have one label per row.")
@@ -106,6 +132,18 @@ def encode_labels(estimator: BaseEstimator, y: NDArray[Any]) -> tuple[NDArray[An
     return classes, np.where(codes == 1, 1.0, -1.0)
 
 
+def _two_numbers(y: NDArray[Any]) -> NDArray[Any] | None:
+    """The two labels, if y is made of two whole numbers: the common case, without sorting y."""
+    if y.dtype.kind not in "biuf":
+        return None
+    low, high = y.min(), y.max()
+    if low == high or (y.dtype.kind == "f" and not (low.is_integer() and high.is_integer())):
+        return None
+    if not np.all((y == low) | (y == high)):
+        return None
+    return np.array([low, high], dtype=y.dtype)
+
+
 def effective_weights(
     sample_weight: ArrayLike | None,
     class_weight: Mapping[Any, float] | str | None,
@@ -118,20 +156,17 @@ def effective_weights(
     "balanced" weighs each class by the inverse of its share of the *sample weights*, so that the two
     classes weigh the same in the loss whatever the sample weights are.
     """
+    refuse_masked("sample_weight", sample_weight)
     s: Vector = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
     if np.any(s < 0):
         raise ValueError(f"sample_weight has negative values (the smallest is {s.min()!r}).")
     positive = labels > 0
-    for class_label, members in zip(classes, (~positive, positive), strict=True):
-        if not np.any(s[members] > 0):
-            raise ValueError(
-                f"This solver needs samples of 2 classes, but class {class_label!r} has no sample with "
-                "a positive sample_weight."
-            )
+    _require_both(classes, positive, s, "a positive sample_weight")
     if class_weight is None:
         return s
     if isinstance(class_weight, str):
-        share = np.array([s[~positive].sum(), s[positive].sum()])
+        largest = s.max()  # keeps the sums in range
+        share = np.array([(s[~positive] / largest).sum(), (s[positive] / largest).sum()])
         factors = share.sum() / (2.0 * share)
     else:
         unknown = [key for key in class_weight if key not in classes]
@@ -140,16 +175,29 @@ def effective_weights(
         factors = np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
         if not np.all(np.isfinite(factors)) or np.any(factors < 0):
             raise ValueError(f"class_weight must be finite and non-negative, got {dict(class_weight)}.")
-        if np.any(factors == 0):
-            raise ValueError("class_weight 0 leaves one class only: remove that class from y instead.")
-    return np.asarray(s * np.where(positive, factors[1], factors[0]))
+    with np.errstate(over="ignore"):  # what overflows is refused, with advice, by Objective.check_scale
+        s *= np.where(positive, factors[1], factors[0])
+    _require_both(classes, positive, s, "a positive product of sample_weight and class_weight")
+    return s
+
+
+def _require_both(classes: NDArray[Any], positive: NDArray[np.bool_], s: Vector, what: str) -> None:
+    for label, members in zip(classes, (~positive, positive), strict=True):
+        if not np.any(s[members] > 0):
+            raise ValueError(
+                f"This solver needs samples of 2 classes, but class {label!r} has no sample with {what}."
+            )
 
 
 def check_penalty_factor(penalty_factor: ArrayLike | None, n_features: int) -> Vector | None:
     """Non-negative, finite, one per feature; 0 means never penalised."""
     if penalty_factor is None:
         return None
-    factor = np.asarray(penalty_factor, dtype=np.float64)
+    refuse_masked("penalty_factor", penalty_factor)
+    try:
+        factor = np.asarray(penalty_factor, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError("penalty_factor must be an array of numbers, one per feature.") from error
     if factor.shape != (n_features,):
         raise ValueError(
             f"penalty_factor must have one entry per feature, shape ({n_features},), got {factor.shape}."

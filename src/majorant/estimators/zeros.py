@@ -1,15 +1,14 @@
 r"""When a small coefficient of a smooth potential is a zero.
 
 A smooth potential leaves the coefficients that mean zero inside its rounded bottom, |w| ≤ `zero_width`. The
-rule "auto" sets those to exactly 0.0. At a stationary point the loss pulls w_i with the force c_i φ'(w_i), so
-setting it to zero raises Φ by
+rule "auto" sets those to exactly 0.0, all at once, as long as zero can hold them there: the loss, at the
+point with the zeros, must not pull any of them harder than the potential can resist,
 
-    c_i (φ(0) - φ(w_i) + φ'(w_i) w_i)  +  the curvature of the loss along w_i.
+    |∂_i loss| ≤ c_i max |φ'|,
 
-The first term is the blur of the potential, at most λδ for the hyperbolic one, which is also how far its
-minimum can be from ℓ1's; it is accepted. The second is what the data say, and must stay below tol · Φ: as
-long as it does not, the width is halved. Potentials with a kink have exact zeros already, ℓ2 and "none" have
-none to find: their width is 0 and nothing is touched.
+which is the very condition for a zero of the sharp problem (λ for the hyperbolic potential, as for ℓ1). Those
+that are pulled harder keep their value, and the others are looked at again. Potentials with a kink have exact
+zeros already, ℓ2 and "none" have none to find: their width is 0 and nothing is touched.
 """
 
 from __future__ import annotations
@@ -19,22 +18,25 @@ import numpy as np
 from majorant.objective import Objective
 from majorant.status import Evaluated
 
+# A pull within this factor of what can be held is held: on the border the sharp problem is indifferent.
+BORDER = 1.001
 
-def round_to_zero(objective: Objective, at: Evaluated, zero_tol: float | str, tol: float) -> Evaluated:
+
+def round_to_zero(objective: Objective, at: Evaluated, zero_tol: float | str) -> Evaluated:
     """The iterate with its zeros set to 0.0, evaluated."""
     automatic = isinstance(zero_tol, str)
     width = objective.potential.zero_width if automatic else float(zero_tol)
-    w, potential = at.theta[:-1], objective.potential
-    while True:
-        small = (np.abs(w) <= width) & (w != 0.0)
-        if not small.any():
-            return at
+    small = (np.abs(at.theta[:-1]) <= width) & (at.theta[:-1] != 0.0)
+    if not automatic:
+        held = np.full_like(objective.factor, np.inf)
+    elif small.any():
+        held = BORDER * objective.factor * objective.potential.steepest
+    while small.any():
         theta = at.theta.copy()
         theta[:-1][small] = 0.0
         rounded = objective.evaluate(theta)
-        v = w[small]
-        blur = potential.value(np.zeros_like(v)) - potential.value(v) + potential.derivative(v) * v
-        allowed = at.value + float(objective.factor[small] @ blur) + tol * abs(at.value)
-        if not automatic or rounded.value <= allowed:
+        pulled = small & (np.abs(rounded.loss_gradient[:-1]) > held)
+        if not pulled.any():
             return rounded
-        width /= 2.0
+        small &= ~pulled
+    return at

@@ -65,9 +65,17 @@ class Block(ABC):
         images = np.stack([self.image(np.ascontiguousarray(d)) for d in D.T])
         return np.asarray((images * self.s) @ images.T)
 
-    @abstractmethod
     def gram_diagonal(self) -> Vector:
         """The diagonal of LᵀSL."""
+        return self._column_squares(self.s)
+
+    def active_diagonal(self, theta: Vector) -> Vector:
+        """The diagonal of LᵀSL over the rows that are active at θ."""
+        return self._column_squares(self.s * (self.image(theta) < 1.0))
+
+    @abstractmethod
+    def _column_squares(self, weights: Vector) -> Vector:
+        """Σ_k weights_k L_ki² for every column."""
 
     @abstractmethod
     def squared_norms(self) -> Vector:
@@ -93,9 +101,10 @@ class Block(ABC):
         """The same rows with some of the features only."""
         return make_block(self.X[:, chosen], self.y, self.s, intercept=self.b > 0)
 
-    def weight_sum(self) -> float:
-        """Σ_k s_k."""
-        return float(self.s.sum())
+    def largest_entries(self) -> Vector:
+        """max_k |x_ki| for every feature."""
+        largest = abs(self.X).max(axis=0)
+        return np.asarray(largest.todense() if sp.issparse(largest) else largest, dtype=float).ravel()
 
     def largest_row(self) -> float:
         """max_k s_k ‖L_k‖²."""
@@ -170,12 +179,12 @@ class DenseBlock(Block):
             product[-1] += self.b * image.sum()
         return product
 
-    def gram_diagonal(self) -> Vector:
-        diagonal = np.zeros(self.n_features + 1)
+    def _column_squares(self, weights: Vector) -> Vector:
+        squares = np.zeros(self.n_features + 1)
         for part, X in self._chunks(CHUNK):
-            diagonal[:-1] += np.einsum("k,ki,ki->i", self.s[part], X, X)
-        diagonal[-1] = self.b**2 * self.s.sum()
-        return diagonal
+            squares[:-1] += np.einsum("k,ki,ki->i", weights[part], X, X)
+        squares[-1] = self.b**2 * weights.sum()
+        return squares
 
     def image(self, d: Vector) -> Vector:
         scores = np.empty(self.n_samples)

@@ -35,8 +35,8 @@ class CsrBlock(Block):
     def gram_product(self, v: Vector) -> Vector:
         return np.asarray(kernels.gram_product(*self._csr, self.s, self.b, v))
 
-    def gram_diagonal(self) -> Vector:
-        return np.asarray(kernels.gram_diagonal(*self._csr, self.s, self.b, self.n_features + 1))
+    def _column_squares(self, weights: Vector) -> Vector:
+        return np.asarray(kernels.column_squares(*self._csr, weights, self.b, self.n_features + 1))
 
     def squared_norms(self) -> Vector:
         return np.asarray(kernels.squared_norms(*self._csr))

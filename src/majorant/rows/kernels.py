@@ -88,10 +88,12 @@ def gram_product(data, indices, indptr, s, b, v):
 
 
 @compiled
-def gram_diagonal(data, indices, indptr, s, b, p):
+def column_squares(data, indices, indptr, s, b, p):
     """Σ_k s_k x_ki² for every column, and Σ_k s_k b² for the intercept."""
     diagonal = np.zeros(p)
     for k in range(s.size):
+        if s[k] == 0.0:
+            continue
         for e in range(indptr[k], indptr[k + 1]):
             x = np.float64(data[e])
             diagonal[indices[e]] += s[k] * x * x

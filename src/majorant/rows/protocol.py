@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
@@ -89,21 +89,31 @@ class Rows(ABC):
         """LᵀSL v without forming the matrix."""
         return self.total(lambda block: block.gram_product(v))
 
+    @cached_property
     def gram_diagonal(self) -> Vector:
         """The diagonal of LᵀSL: the weighted square of each column's length."""
         return self.total(lambda block: block.gram_diagonal())
+
+    def active_diagonal(self, theta: Vector) -> Vector:
+        """The same over the rows that are active at θ, those with a margin below 1."""
+        return self.total(lambda block: block.active_diagonal(theta))
+
+    @cached_property
+    def loss_at_zero(self) -> LossSum:
+        """The loss at θ = 0, which is Σ_k s_k, and its gradient there."""
+        return self.loss(np.zeros(self.n_features + 1))
 
     def gram_along(self, D: Matrix) -> Matrix:
         """DᵀLᵀSLD, m × m, for the m columns of D."""
         return self.total(lambda block: block.gram_along(D))
 
-    def weight_sum(self) -> float:
-        """Σ_k s_k, which is also the loss at θ = 0."""
-        return self.total(lambda block: block.weight_sum())
-
     def largest_row(self) -> float:
         """max_k s_k ‖L_k‖², the sharpest curvature that a single row can have, halved."""
         return max(self.ask(lambda block: block.largest_row()))
+
+    def largest_entries(self) -> Vector:
+        """max_k |x_ki| for every feature."""
+        return np.asarray(np.max(list(self.ask(lambda block: block.largest_entries())), axis=0))
 
     def design(self) -> Matrix:
         """S^½L as one dense n × p array: only for few rows."""

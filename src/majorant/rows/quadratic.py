@@ -9,6 +9,9 @@ a bound. When θ moves, only the rows that enter or leave A are added to H and c
 
 The margins v = Lθ are kept beside the rows and carried along: a direction d costs one product with X, after
 which the loss at θ + t d is known for every t at the price of a pass over two n-vectors.
+
+What is carried gathers rounding. Taking a long row away can cancel all digits of what is left in H, so H and
+c are built anew when a diagonal entry has shrunk to a millionth; `refresh` builds everything anew from θ.
 """
 
 from __future__ import annotations
@@ -20,19 +23,26 @@ from majorant.rows.block import Block
 from majorant.rows.memory import MemoryRows
 from majorant.status import Vector
 
+# A diagonal entry of H that has lost more than this factor has lost the digits it had in common.
+CANCELLED = 1e6
+
 
 class CarriedMargins:
     """One block's margins at θ, what a step along d would add to them, and who is active."""
 
     def __init__(self, block: Block, theta: Vector) -> None:
         self.block = block
-        self.v = block.image(theta)
+        self.refresh(theta)
+
+    def refresh(self, theta: Vector) -> None:
+        """The margins from θ itself."""
+        self.v = self.block.image(theta)
         self.dv = np.zeros_like(self.v)
         self.active = self.v < 1.0
 
     def loss_at(self, t: float) -> float:
         """The loss at θ + t d."""
-        return float(self.block.s @ SquaredHinge.value(self.v + t * self.dv))
+        return float((self.block.s * SquaredHinge.value(self.v + t * self.dv)).sum())
 
 
 class ActiveQuadratic:
@@ -47,9 +57,21 @@ class ActiveQuadratic:
         self.gram = gram
         self.H = np.zeros((p, p) if gram else (0, 0))
         self.c = np.zeros(p)
-        if gram:
+        self._build()
+
+    def _build(self) -> None:
+        """H and c from the active rows."""
+        self.H[:], self.c[:] = 0.0, 0.0
+        self.fresh = True
+        if self.gram:
             for part in self.parts:
                 part.block.add_rows(np.flatnonzero(part.active), 1.0, self.H, self.c)
+
+    def refresh(self, theta: Vector) -> None:
+        """Everything anew from θ, free of what was carried."""
+        for part in self.parts:
+            part.refresh(theta)
+        self._build()
 
     def gradient(self, theta: Vector) -> Vector:
         """∇loss(θ) = Hθ - c, for the θ that the margins are at."""
@@ -70,10 +92,15 @@ class ActiveQuadratic:
 
     def step(self, t: float) -> None:
         """Go to θ + t d, and bring H and c along."""
+        before = np.diagonal(self.H).copy()
         for part in self.parts:
             part.v += t * part.dv
             active = part.v < 1.0
             if self.gram:
-                part.block.add_rows(np.flatnonzero(active & ~part.active), 1.0, self.H, self.c)
                 part.block.add_rows(np.flatnonzero(part.active & ~active), -1.0, self.H, self.c)
+                part.block.add_rows(np.flatnonzero(active & ~part.active), 1.0, self.H, self.c)
             part.active = active
+        self.fresh = False
+        if np.any(before > CANCELLED * np.diagonal(self.H)):
+            self._build()
+            self.fresh = False  # the margins are still carried

@@ -53,8 +53,8 @@ def make_solver(solver: str | Solver) -> Solver:
         return solver
     if solver not in Solver.registry:
         raise UnsuitableSolverError(
-            f"solver={solver!r} is unknown. Choose 'auto', one of "
-            f"{', '.join(map(repr, Solver.registry))}, or pass a Solver object."
+            f"There is no solver {solver!r}: choose one of {', '.join(map(repr, Solver.registry))}, or pass "
+            "a Solver object."
         )
     return Solver.registry[solver]()
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import signal
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from types import FrameType
 
 import numpy as np
 
 from majorant.callbacks import Callback
 from majorant.objective import Objective
 from majorant.solvers.base import Solver, require_suitable
-from majorant.status import Evaluated, History, Iterate, Record, Result, Status, Vector
+from majorant.status import Evaluated, History, Iterate, Record, Result, Status, Underway, Vector
+
+# So many iterates of a deterministic solver without a lower Φ or a lower stationarity than ever before mean
+# that none will come.
+IDLE = 50
 
 
 class Stopwatch:
@@ -26,6 +35,34 @@ class Stopwatch:
             return next(iterates)
         finally:
             self.seconds += time.perf_counter() - start
+
+
+class CtrlC:
+    """Turns the first Ctrl-C into a flag that is looked at between iterates; the second one raises.
+
+    An exception in the middle of a compiled function becomes a SystemError, and in the middle of an iteration
+    leaves nothing to keep. A handler of the caller's own, or another thread than the main one, is left alone.
+    """
+
+    def __init__(self) -> None:
+        self.pressed = False
+        self._installed = False
+
+    def __enter__(self) -> CtrlC:
+        ours = threading.current_thread() is threading.main_thread()
+        if ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._press)
+            self._installed = True
+        return self
+
+    def _press(self, number: int, frame: FrameType | None) -> None:
+        if self.pressed:
+            signal.default_int_handler(number, frame)
+        self.pressed = True
+
+    def __exit__(self, *exception: object) -> None:
+        if self._installed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def solve(
@@ -59,67 +96,104 @@ def solve(
     -------
     Result
         Also after Ctrl-C (`Status.INTERRUPTED`), with the last iterate: whoever called decides what to do.
-        An interrupt that comes before there is an iterate is raised.
     """
     require_suitable(solver, objective)
     for callback in callbacks:
         callback.on_begin(objective, tol)
     start = objective.start() if theta is None else theta
-    iterates = solver.iterates(objective, start, seed)
-    clock, history = Stopwatch(), History()
-    last: Evaluated | None = None
-    status = Status.MAX_ITER
+    run = _Run(objective, tol, callbacks, patience=math.inf if solver.stochastic else IDLE)
     # Overflow ends in values that are not finite, which are looked for; a warning would say less.
     with np.errstate(over="ignore", invalid="ignore"):
-        try:
-            for n in range(max_iter + 1):
-                at = _evaluated(objective, clock.advance(iterates))
-                if not (np.isfinite(at.value) and np.isfinite(at.theta).all()):
-                    status = Status.NOT_FINITE
-                    break
-                stalled = last is not None and np.array_equal(last.theta, at.theta)
-                last = at
-                record = _record(objective, n, clock.seconds, at)
-                if record.stationarity <= tol and at.carried:  # no certificate from carried numbers
-                    last = at = objective.evaluate(at.theta)
-                    record = _record(objective, n, clock.seconds, at)
-                history.append(record)
-                answers = [callback.on_iterate(at, record) for callback in callbacks]
-                if reason := _reason_to_stop(record, tol, stalled, answers):
-                    status = reason
-                    break
-        except KeyboardInterrupt:
-            if last is None:
-                raise
-            status = Status.INTERRUPTED
-        finally:
-            iterates.close()  # type: ignore[attr-defined]
-    if last is not None and last.carried:
-        last = objective.evaluate(last.theta)
-    if last is None:  # the starting point itself has no finite value
-        last = Evaluated(start, float("nan"), np.zeros_like(start))
-        history.append(Record(0, clock.seconds, last.value, float("nan"), 0))
-    result = Result(last, status, max(history[-1].iteration, 0), history[-1].stationarity, history)
+        status = run.follow(solver.iterates(objective, start, seed), max_iter)
+    result = run.result(status, start)
     for callback in callbacks:
         callback.on_end(result)
     return result
 
 
-def _evaluated(objective: Objective, iterate: Iterate) -> Evaluated:
-    """Φ and the gradient at the iterate: measured here, off the clock, where the solver had no need."""
-    return iterate if isinstance(iterate, Evaluated) else objective.evaluate(iterate.theta)
+class _Run:
+    """The state of one run: its clock, its trace and the last point that can be kept."""
 
+    def __init__(
+        self, objective: Objective, tol: float, callbacks: Sequence[Callback], patience: float
+    ) -> None:
+        self.objective, self.tol, self.callbacks, self.patience = objective, tol, callbacks, patience
+        self.clock, self.history = Stopwatch(), History()
+        self.last: Evaluated | None = None
+        self.stationarity = float("nan")
+        # Of the iterates that were not underway: the last θ, the best Φ and stationarity, and since when.
+        self._settled: Vector | None = None
+        self._best = (np.inf, np.inf)
+        self._idle = 0
 
-def _record(objective: Objective, n: int, seconds: float, at: Evaluated) -> Record:
-    nonzeros = int(np.count_nonzero(np.abs(at.theta[:-1]) > objective.potential.zero_width))
-    return Record(n, seconds, at.value, objective.stationarity(at), nonzeros)
+    def follow(self, iterates: Iterator[Iterate], max_iter: int) -> Status:
+        with CtrlC() as ctrl_c:
+            try:
+                for n in range(max_iter + 1):
+                    if reason := self._take(n, self.clock.advance(iterates)):
+                        return reason
+                    if ctrl_c.pressed:
+                        return Status.INTERRUPTED
+            except KeyboardInterrupt:
+                if not self.history:
+                    raise
+                return Status.INTERRUPTED
+        return Status.MAX_ITER
 
+    def _take(self, n: int, iterate: Iterate) -> Status | None:
+        """Measure an iterate, off the clock, and say whether to stop there."""
+        if isinstance(iterate, Underway):
+            # Not measured again but for its Φ: what it cost is the point of it.
+            at = Evaluated(iterate.theta, iterate.value, np.zeros_like(iterate.theta), carried=True)
+            stationarity = self.stationarity
+        else:
+            at = iterate if isinstance(iterate, Evaluated) else self.objective.evaluate(iterate.theta)
+            stationarity = self.objective.quick_stationarity(at)
+            if stationarity <= self.tol:
+                at, stationarity = self._certify(at)
+        finite = np.isfinite(at.value) and np.isfinite(at.theta).all()
+        if not finite or (np.isnan(stationarity) and self.history):
+            return Status.NOT_FINITE
+        self._record(n, at, stationarity)
+        answers = [callback.on_iterate(at, self.history[-1]) for callback in self.callbacks]
+        if not isinstance(iterate, Underway):
+            if stationarity <= self.tol:
+                return Status.CONVERGED
+            if self._stalled(at, stationarity):
+                return Status.STALLED
+        return next((answer for answer in answers if answer is not None), None)
 
-def _reason_to_stop(
-    record: Record, tol: float, stalled: bool, answers: Sequence[Status | None]
-) -> Status | None:
-    if record.stationarity <= tol:
-        return Status.CONVERGED
-    if stalled:
-        return Status.STALLED
-    return next((answer for answer in answers if answer is not None), None)
+    def _certify(self, at: Evaluated) -> tuple[Evaluated, float]:
+        """What is claimed of a point: never from carried numbers, never the quick lower bound."""
+        at = self.objective.evaluate(at.theta) if at.carried else at
+        return at, self.objective.stationarity(at)
+
+    def _stalled(self, at: Evaluated, stationarity: float) -> bool:
+        """Whether θ is what it was, or has only been shaken by rounding for some time."""
+        same = self._settled is not None and np.array_equal(self._settled, at.theta)
+        self._settled = at.theta
+        best = (min(at.value, self._best[0]), min(stationarity, self._best[1]))
+        self._idle = self._idle + 1 if best == self._best else 0
+        self._best = best
+        return same or self._idle >= self.patience
+
+    def _record(self, n: int, at: Evaluated, stationarity: float) -> None:
+        nonzeros = int(np.count_nonzero(np.abs(at.theta[:-1]) > self.objective.potential.zero_width))
+        record = Record(n, self.clock.seconds, at.value, stationarity, nonzeros)
+        self.last, self.stationarity = at, stationarity
+        self.history.append(record)
+
+    def result(self, status: Status, start: Vector) -> Result:
+        """The last point, evaluated afresh whatever was carried to it, and what is true of it."""
+        if self.last is None:  # the starting point itself has no finite value
+            at = Evaluated(start, float("nan"), np.zeros_like(start))
+            self.history.append(Record(0, self.clock.seconds, at.value, float("nan"), 0))
+            return Result(at, status, 0, float("nan"), self.history)
+        at = self.last
+        if status is not Status.CONVERGED:
+            at, self.stationarity = self._certify(at)
+            final = replace(self.history[-1], objective=at.value, stationarity=self.stationarity)
+            self.history = History([*self.history[:-1], final])
+            if self.stationarity <= self.tol and status is not Status.INTERRUPTED:
+                status = Status.CONVERGED
+        return Result(at, status, self.history[-1].iteration, self.stationarity, self.history)

@@ -34,7 +34,9 @@ class Hybrid(Solver):
         return f"{self.first.name} × {self.warmup}, then {self.then.name}"
 
     def objection(self, objective: Objective) -> str | None:
-        return self.first.objection(objective) or self.then.objection(objective)
+        if reason := self.first.objection(objective):
+            return f"{reason} (that is its warm-up by {self.first.name!r}: without it, set warmup=0)"
+        return self.then.objection(objective)
 
     def iterates(self, objective: Objective, theta: Vector, seed: int) -> Iterator[Iterate]:
         for n, iterate in enumerate(self.first.iterates(objective, theta, seed)):

@@ -2,9 +2,10 @@ r"""`sgd`, `momentum`, `adam`: mini-batch methods, Alg. (alg1), Alg. (momentum),
 
 Each step estimates ∇Φ(θ)/K from a batch B of the K rows:
 
-    d = 1/|B| Σ_{k ∈ B} ∇loss_k(θ) + κ ∇f(θ)
+    d = 1/b (Σ_{k ∈ B} ∇loss_k(θ) + |B| κ ∇f(θ))
 
-With κ = 1/K ("unbiased", the default) the mean of d over the batches is ∇Φ(θ)/K, and a decaying step leads
+where b is the batch size (a last batch of fewer rows is a smaller step, not a noisier one). With κ = 1/K
+("unbiased", the default) the d of an epoch at one θ add up to ∇Φ(θ)/b, and a decaying step leads
 to the minimiser of Φ. The paper takes κ = 1 ("paper"): its steps then minimise the *mean* loss plus f, in
 which f counts K times as much as in Φ. An iterate is an epoch: every row once, in an order drawn anew.
 
@@ -53,7 +54,7 @@ class StochasticSolver(Solver):
     ----------
     step : float, optional
         The learning rate α at the start, for the gradient of the mean Φ/K. By default `sgd` and `momentum`
-        take the longest that is stable for every batch, `adam` 0.001.
+        take one that is stable for every batch, `adam` 0.001.
     batch_size : int, default=64
         Rows per step.
     schedule : {"constant", "inverse", "sqrt"} or function, default="sqrt"
@@ -99,13 +100,14 @@ class StochasticSolver(Solver):
         alpha = self.step or self.default_step(self._smoothness(objective, kappa))
         rule = self.rule(objective.size)
         theta = theta.copy()
+        size = min(self.batch_size, rows.n_samples)
         seen = 0
         while True:
             yield Iterate(theta.copy())
-            for batch in rows.batches(rng, self.batch_size):
-                d = batch.loss(theta).gradient / len(batch.indices)
-                d += kappa * objective.penalty_gradient(theta)
-                theta -= rule(d, alpha * schedule(seen / rows.n_samples))
+            for batch in rows.batches(rng, size):
+                d = batch.loss(theta).gradient
+                d += len(batch.indices) * kappa * objective.penalty_gradient(theta)
+                theta -= rule(d / size, alpha * schedule(seen / rows.n_samples))
                 seen += len(batch.indices)
 
     @staticmethod

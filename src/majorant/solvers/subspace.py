@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -47,12 +47,13 @@ class MMSubspace(Solver):
     Parameters
     ----------
     subspace : function (gradient, past steps) -> array (p, m)
-        The directions of this iteration. Descent is guaranteed if they include the gradient.
+        The directions of this iteration. Φ falls whatever they are; that the iterates converge is guaranteed
+        if they include the gradient.
     memory : int, default=1
         How many past steps the function is given.
     """
 
-    subspace: Subspace = memory_gradient
+    subspace: Subspace = field(default=memory_gradient, repr=False)
     memory: int = 1
 
     name = "mm-subspace"
@@ -86,6 +87,8 @@ def _minimise_quadratic(B: Matrix, g: Vector) -> Vector:
     Directions of unequal length (a gradient of 1e4 beside a step of 1e-6) would make the small one look
     like rounding to a plain pseudo-inverse, so B is scaled to a unit diagonal first.
     """
+    if not np.all(np.isfinite(B)):
+        return np.full(len(g), np.nan)  # the driver ends what overflows
     diagonal = np.diagonal(B)
     scale = np.where(diagonal > 0, 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
     eigenvalues, V = eigh(B * np.outer(scale, scale))

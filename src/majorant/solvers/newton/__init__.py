@@ -13,9 +13,8 @@ iterate yielded has a smaller Φ than the one before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,9 +25,7 @@ from majorant.solvers.base import Solver
 from majorant.solvers.newton.conjugate import conjugate_iterates
 from majorant.solvers.newton.gram import gram_iterates
 from majorant.solvers.newton.working_set import working_set_iterates
-from majorant.status import Evaluated, Iterate, Vector
-
-GRAM_FEATURES = 1000
+from majorant.status import Evaluated, Iterate, Underway, Vector
 
 # How far a stepping stone is solved before the next, and for how many steps at most.
 STONE_TOLERANCE = 1e-4
@@ -40,7 +37,15 @@ RIDGE_STEPS = 6
 
 @dataclass(frozen=True)
 class Newton(Solver):
-    """Newton's method for the piecewise quadratic loss, safeguarded so that Φ never increases."""
+    """Newton's method for the piecewise quadratic loss, safeguarded so that Φ never increases.
+
+    Parameters
+    ----------
+    gram_features : int, default=1000
+        Up to how many features the Gram matrix of all of them is formed.
+    """
+
+    gram_features: int = 1000
 
     name = "newton"
 
@@ -58,59 +63,70 @@ class Newton(Solver):
     def iterates(self, objective: Objective, theta: Vector, seed: int) -> Iterator[Iterate]:
         rows = objective.rows
         assert isinstance(rows, MemoryRows)  # what `objection` has made sure of
-        best = objective.evaluate(theta)
-        yield best
-        way = _Way(objective, rows, best)
+        way = _Way(self, objective, rows, objective.evaluate(theta))
+        yield way.end
         yield from way.over_stepping_stones()
-        iterates = _engine(objective, rows, way.end.theta)
+        iterates = self.engine(objective, rows, way.end.theta)
         next(iterates)  # the end of the way, already yielded
         yield from iterates
 
+    def engine(self, objective: Objective, rows: MemoryRows, theta: Vector) -> Iterator[Iterate]:
+        """Newton's iterates by the engine for the shape of the problem."""
+        if rows.n_features <= self.gram_features:
+            return gram_iterates(objective, rows, theta)
+        if objective.potential.smooth:
+            return conjugate_iterates(objective, rows, theta)
+        return working_set_iterates(objective, rows, theta)
 
-def _engine(objective: Objective, rows: MemoryRows, theta: Vector) -> Iterator[Evaluated]:
-    if rows.n_features <= GRAM_FEATURES:
-        return gram_iterates(objective, rows, theta)
-    if objective.potential.smooth:
-        return conjugate_iterates(objective, rows, theta)
-    return working_set_iterates(objective, rows, theta)
+    @classmethod
+    def examples(cls) -> tuple[Newton, ...]:
+        return cls(), cls(gram_features=0)
 
 
 class _Way:
-    """The way from the start to where Newton's method on Φ itself begins: never upwards in Φ."""
+    """The way from the start to where Newton's method on Φ itself begins: never upwards in Φ.
 
-    def __init__(self, objective: Objective, rows: MemoryRows, start: Evaluated) -> None:
-        self.objective = objective
-        self.rows = rows
+    What is tried on the way is not shown, since its Φ may be larger: while it lasts, the best point so far is
+    yielded, as a point underway, once for every step, so that budgets and callbacks see the time pass.
+    """
+
+    def __init__(self, newton: Newton, objective: Objective, rows: MemoryRows, start: Evaluated) -> None:
+        self.newton, self.objective, self.rows = newton, objective, rows
         self.end = start
 
-    def over_stepping_stones(self) -> Iterator[Evaluated]:
-        theta = self.end.theta
-        stones, theta = self._stones(theta)
-        for stone in stones:
-            easier = Objective(self.rows, stone, self.objective.eta, self.objective.factor)
-            for n, at in enumerate(_engine(easier, self.rows, theta)):
-                if n == STONE_STEPS or easier.stationarity(at) <= STONE_TOLERANCE:
-                    break
-            theta = at.theta
-            yield from self._if_lower(theta)
-        if stones and not stones[-1].smooth:
-            yield from self._if_lower(_blur(self.objective, at))
-
-    def _stones(self, theta: Vector) -> tuple[tuple[Potential, ...], Vector]:
+    def over_stepping_stones(self) -> Iterator[Iterate]:
+        """Solve one stone after the other, roughly; end at the lowest point found."""
         potential = self.objective.potential
-        if potential.convex:
-            return potential.stepping_stones(1.0), theta
-        if theta[:-1].any():
-            return (), theta  # a non-convex fit goes on from where the user says
-        ridge = L2(1e-3 * float(np.mean(self.objective.gram_diagonal)))
-        *_, at = islice(_engine(Objective(self.rows, ridge), self.rows, theta), RIDGE_STEPS)
-        return potential.stepping_stones(float(np.max(np.abs(at.theta[:-1])))), at.theta
+        here, scale = self.end, 1.0
+        if not potential.convex:
+            if self.end.theta[:-1].any():
+                return  # a non-convex fit goes on from where the user says
+            ridge = L2(1e-3 * float(np.mean(self.rows.gram_diagonal)))
+            here = yield from self._solve(ridge, here, RIDGE_STEPS)
+            self._keep_if_lower(here.theta)
+            scale = float(np.max(np.abs(here.theta[:-1])))
+        stones = potential.stepping_stones(scale)
+        for stone in stones:
+            here = yield from self._solve(stone, here, STONE_STEPS)
+            self._keep_if_lower(here.theta)
+        if stones and not stones[-1].smooth:
+            self._keep_if_lower(_blur(self.objective, here))
 
-    def _if_lower(self, theta: Vector) -> Iterator[Evaluated]:
+    def _solve(self, stone: Potential, start: Evaluated, steps: int) -> Generator[Iterate, None, Evaluated]:
+        easier = replace(self.objective, potential=stone)
+        here = start
+        for n, at in enumerate(self.newton.engine(easier, self.rows, start.theta)):
+            if isinstance(at, Evaluated):
+                here = at
+                if n >= steps or easier.quick_stationarity(at) <= STONE_TOLERANCE:
+                    break
+            yield Underway(self.end.theta, self.end.value)
+        return here
+
+    def _keep_if_lower(self, theta: Vector) -> None:
         at = self.objective.evaluate(theta)
         if at.value < self.end.value:
             self.end = at
-            yield at
 
 
 def _blur(objective: Objective, at: Evaluated) -> Vector:

@@ -26,18 +26,23 @@ def conjugate_iterates(objective: Objective, rows: MemoryRows, theta: Vector) ->
         diagonal = np.zeros(objective.size)
         curvature = objective.potential.curvature(at.theta[:-1])
         diagonal[:-1] = objective.factor * curvature + objective.eta
-        whole = 2.0 * objective.gram_diagonal + diagonal
-        # With one curvature for all features the loss decides, and on text its full diagonal is a worse
-        # preconditioner than none; its power 0.3 is a better one. Where the potential's curvatures span many
+        whole = 2.0 * rows.gram_diagonal + diagonal
+        # With similar curvatures for all features the loss decides, and on text its full diagonal is a worse
+        # preconditioner than none; its power 0.3 is a better one. Where the potential's curvatures span
         # orders of magnitude, they decide.
-        uniform = np.ptp(diagonal[:-1]) == 0.0
-        preconditioner = np.where(whole > 0, whole, 1.0) ** (0.3 if uniform else 1.0)
+        similar = np.max(diagonal[:-1]) <= 10.0 * np.min(diagonal[:-1])
+        preconditioner = np.where(whole > 0, whole, 1.0) ** (0.3 if similar else 1.0)
 
         def curved(d: Vector, diagonal: Vector = diagonal) -> Vector:
             return quadratic.product(d) + diagonal * d
 
         d = -conjugate_gradients(curved, gradient, preconditioner)
-        moved, _ = step_towards(objective, quadratic, at.theta, at.value, at.theta + d, float(gradient @ d))
+        target, predicted = at.theta + d, -float(gradient @ d)
+        moved, _ = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
+        if np.array_equal(moved, at.theta):
+            # No way down by the margins that were carried; is there one by the true ones?
+            quadratic.refresh(at.theta)
+            moved, _ = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
         at = objective.evaluate(moved)
 
 

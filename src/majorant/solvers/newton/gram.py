@@ -13,10 +13,6 @@ from majorant.solvers.newton.models import minimise_kinked, minimise_smooth
 from majorant.solvers.newton.search import step_towards
 from majorant.status import Evaluated, Vector
 
-# How far a model is solved, as a fraction of the violation it starts with: the model changes with the active
-# rows, so more is wasted; less takes more passes over the data.
-ACCURACY = 0.05
-
 
 def gram_iterates(objective: Objective, rows: MemoryRows, theta: Vector) -> Iterator[Evaluated]:
     """Newton's method with the exact curvature of the active rows."""
@@ -25,21 +21,23 @@ def gram_iterates(objective: Objective, rows: MemoryRows, theta: Vector) -> Iter
     while True:
         at = Evaluated(theta, value, quadratic.gradient(theta), carried=True)
         yield at
-        if objective.potential.smooth:
-            target = minimise_smooth(objective, quadratic.H, quadratic.c, theta, ACCURACY)
-        else:
-            target = _minimise_kinked(objective, quadratic, at)
-        slope = float(objective.subgradient(at) @ (target - theta))
-        theta, value = step_towards(objective, quadratic, theta, value, target, min(slope, 0.0))
+        moved, value = _step(objective, quadratic, at)
+        if np.array_equal(moved, theta) and not quadratic.fresh:
+            # No way down in what was carried; is there one in the truth?
+            quadratic.refresh(theta)
+            value = quadratic.loss_at(0.0) + objective.penalty(theta)
+            fresh = Evaluated(theta, value, quadratic.gradient(theta), carried=True)
+            moved, value = _step(objective, quadratic, fresh)
+        theta = moved
 
 
-def _minimise_kinked(objective: Objective, quadratic: ActiveQuadratic, at: Evaluated) -> Vector:
-    H = quadratic.H
-    ridge = np.append(np.full(len(H) - 1, objective.eta), 0.0)
-    lengths = np.sqrt(np.diagonal(H) + ridge)
-    violations = np.abs(objective.subgradient(at)) / np.where(lengths > 0, lengths, np.inf)
-    accuracy = ACCURACY * float(np.max(violations))
-    return minimise_kinked(H, quadratic.c, at.theta, tangent_slopes(objective, at.theta), ridge, accuracy)
+def _step(objective: Objective, quadratic: ActiveQuadratic, at: Evaluated) -> tuple[Vector, float]:
+    if objective.potential.smooth:
+        target, predicted = minimise_smooth(objective, quadratic.H, quadratic.c, at.theta)
+    else:
+        slopes = tangent_slopes(objective, at.theta)
+        target, predicted = minimise_kinked(objective, quadratic.H, quadratic.c, at, slopes)
+    return step_towards(objective, quadratic, at.theta, at.value, target, predicted)
 
 
 def tangent_slopes(objective: Objective, theta: Vector) -> Vector:

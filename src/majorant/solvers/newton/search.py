@@ -16,12 +16,13 @@ def step_towards(
     theta: Vector,
     value: float,
     target: Vector,
-    slope: float,
+    predicted: float,
 ) -> tuple[Vector, float]:
     """Go from θ, where Φ is `value`, towards the target; return where and the Φ there.
 
-    `slope` ≤ 0 is the rate at which Φ falls at first. The unit step is right nearly always; a search costs no
-    product with X, since the margins are known along the line.
+    `predicted` ≥ 0 is a fall of Φ that a model promises for the whole step, and t times it, or more, for a
+    part t of it. The unit step is right nearly always; a search costs no product with X, since the margins
+    are known along the line. No fall at all returns θ itself.
     """
     d = target - theta
     quadratic.look_along(d)
@@ -30,7 +31,7 @@ def step_towards(
         # At t = 1 it is the target itself, with its exact zeros.
         trial = target if t == 1.0 else theta + t * d
         reached = quadratic.loss_at(t) + objective.penalty(trial)
-        if reached <= value + SUFFICIENT * t * slope + ROUNDING * abs(value):
+        if reached <= value - SUFFICIENT * t * predicted + ROUNDING * abs(value):
             quadratic.step(t)
             return trial, reached
         t *= 0.5

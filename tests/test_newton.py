@@ -1,0 +1,197 @@
+"""Newton's engines: what they carry is what it claims to be, and they agree with each other."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import random_problem
+
+from majorant.callbacks import Callback
+from majorant.objective import Objective
+from majorant.potentials import L1, L2, Hyperbolic, Potential, Welsch, Zero
+from majorant.rows import MemoryRows
+from majorant.rows.quadratic import ActiveQuadratic
+from majorant.solvers import Newton, solve
+from majorant.status import Status
+from majorant.testing import check_potential
+
+
+def wide(n=40, p=90, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    return X, np.where(X[:, :4].sum(axis=1) + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("cuts", [(), (17,)])
+def test_the_quadratic_follows_theta_exactly(sparse, cuts):
+    X, y, s, _ = random_problem(n=60)
+    rows = MemoryRows(sp.csr_matrix(X) if sparse else X, y, s, cuts=cuts)
+    rng = np.random.default_rng(0)
+    theta = 0.3 * rng.standard_normal(7)
+    quadratic = ActiveQuadratic(rows, theta)
+    for _ in range(20):
+        d, t = rng.standard_normal(7), rng.uniform(0.0, 1.0)
+        quadratic.look_along(d)
+        assert np.isclose(quadratic.loss_at(t), rows.loss(theta + t * d).value)
+        quadratic.step(t)
+        theta = theta + t * d
+        assert np.allclose(quadratic.gradient(theta), rows.loss(theta).gradient, rtol=1e-9, atol=1e-9)
+        assert np.allclose(quadratic.H @ d, quadratic.product(d), rtol=1e-9, atol=1e-9)
+    carried = quadratic.H.copy()
+    quadratic.refresh(theta)
+    assert np.allclose(quadratic.H, carried, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e6, 1e8, 1e10])
+def test_a_huge_row_that_leaves_takes_no_digits_along(size):
+    X, y, s, _ = random_problem(n=60, duplicate=False, constant=False)
+    s[:] = 1.0
+    X[0] = size * X[1]
+    rows = MemoryRows(X, y, s)
+    quadratic = ActiveQuadratic(rows, np.zeros(7))
+    d = np.append(y[0] * X[1], 0.0)
+    quadratic.look_along(d)
+    quadratic.step(0.1)
+    fresh = ActiveQuadratic(rows, 0.1 * d)
+    assert not quadratic.parts[0].active[0]
+    assert np.allclose(quadratic.H, fresh.H, rtol=1e-8)
+
+
+@pytest.mark.parametrize("outlier", [1e4, 1e6, 1e8])
+@pytest.mark.parametrize("potential", [Hyperbolic(1.0, 1e-4), L1(1.0), L2(1.0)], ids=lambda p: p.name)
+def test_an_outlier_does_not_end_the_search_early(potential, outlier):
+    X, y, s, _ = random_problem(n=100, duplicate=False, constant=False)
+    s[:] = 1.0
+    X[0, 0] = outlier * y[0]
+    objective = Objective(MemoryRows(X, y, s), potential)
+    result = solve(Newton(), objective, tol=1e-6)
+    without = Objective(MemoryRows(X[1:], y[1:], s[1:]), potential)
+    bound = solve(Newton(), without, tol=1e-9).iterate
+    assert result.status.converged
+    # Removing a row can only lower the minimum, and this one costs nothing where its margin is met.
+    assert result.iterate.value >= bound.value * (1 - 1e-6)
+    reference = solve(Newton(), objective, bound.theta, tol=1e-9).iterate.value
+    assert result.iterate.value <= reference * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("potential", [Hyperbolic(0.3, 1e-2), L1(0.3), L2(0.3)], ids=lambda p: p.name)
+@pytest.mark.parametrize("eta", [0.0, 0.5])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_engines_agree(potential, eta, sparse):
+    X, y = wide()
+    X = sp.csr_matrix(np.where(np.abs(X) > 1, X, 0.0)) if sparse else X
+    objective = Objective(MemoryRows(X, y), potential, eta)
+    a, b = (solve(Newton(gram_features=limit), objective, tol=1e-7, max_iter=3000) for limit in (0, 1000))
+    assert a.status.converged
+    assert b.status.converged
+    assert np.isclose(a.iterate.value, b.iterate.value, rtol=1e-7)
+
+
+@pytest.mark.parametrize("shift", [10.0, 1e3, 1e4])
+@pytest.mark.parametrize("potential", [L1(1.0), L2(1.0), Hyperbolic(1.0, 1e-3)], ids=lambda p: p.name)
+def test_columns_far_from_zero_cost_nothing_but_digits(potential, shift):
+    """A free intercept makes Φ blind to a shift of the columns."""
+    X, y, s, _ = random_problem(n=100, duplicate=False, constant=False)
+    plain, shifted = (
+        solve(Newton(), Objective(MemoryRows(Z, y, s), potential), tol=1e-7) for Z in (X, X + shift)
+    )
+    assert shifted.status.converged
+    assert np.isclose(shifted.iterate.value, plain.iterate.value, rtol=1e-6)
+
+
+def test_fewer_rows_than_features_and_hardly_any_penalty():
+    X = np.random.default_rng(5).standard_normal((3, 30))
+    objective = Objective(MemoryRows(X, np.array([1.0, -1.0, 1.0])), Hyperbolic(1e-4, 1e-4))
+    result = solve(Newton(), objective)
+    assert result.status.converged
+    assert result.iterate.value < 7.6e-5
+
+
+@pytest.mark.parametrize("solver", [Newton(), Newton(gram_features=0)], ids=["gram", "large"])
+def test_the_way_over_stepping_stones_never_rises_and_obeys_the_budget(solver):
+    X, y = wide()
+    objective = Objective(MemoryRows(X, y), Welsch(0.3, 1e-3))
+
+    class Count(Callback):
+        calls = 0
+
+        def on_iterate(self, iterate, record):
+            self.calls += 1
+
+    result = solve(solver, objective, max_iter=2000)
+    values = result.history.column("objective")
+    assert np.all(np.diff(values) <= 1e-12 * values[:-1])
+    assert result.status.converged
+    count = Count()
+    stopped = solve(solver, objective, max_iter=3, callbacks=[count])
+    assert (stopped.n_iter, count.calls) == (3, 4)
+
+
+def test_welsch_ends_far_below_where_it_is_caught_from_zero():
+    X, y = wide(n=200, p=20)
+    objective = Objective(MemoryRows(X, y), Welsch(1.0, 1e-4))
+    for tol in (1e-2, 1e-6):  # a loose tolerance must not end the search on a wide stone
+        result = solve(Newton(), objective, tol=tol, max_iter=2000)
+        assert result.iterate.value < 0.6 * objective.evaluate(objective.start()).value
+        large = np.abs(result.iterate.theta[:-1]) > 3e-4
+        assert 2 <= large.sum() <= 12
+
+
+def test_a_start_given_by_the_user_is_where_a_non_convex_fit_begins():
+    X, y = wide(n=200, p=20)
+    objective = Objective(MemoryRows(X, y), Welsch(1.0, 1e-4))
+    start = solve(Newton(), objective, max_iter=2000).iterate.theta
+    again = solve(Newton(), objective, start)
+    assert again.n_iter <= 1
+
+
+@dataclass(frozen=True)
+class LogSum(Potential):
+    """φ(w) = λ log(1 + |w|/δ): concave, with a kink; has no name, so it is not registered."""
+
+    lam: float = 1.0
+    delta: float = 0.5
+
+    convex = False
+    concave = True
+
+    @property
+    def name(self):
+        return "log-sum"
+
+    def value(self, w):
+        return self.lam * np.log1p(np.abs(w) / self.delta)
+
+    def weight(self, w):
+        with np.errstate(divide="ignore"):
+            return self.lam / (np.abs(w) * (self.delta + np.abs(w)))
+
+    @property
+    def lipschitz(self):
+        return np.inf
+
+    @property
+    def slope_at_zero(self):
+        return self.lam / self.delta
+
+
+@pytest.mark.parametrize("solver", [Newton(), Newton(gram_features=0)], ids=["gram", "large"])
+def test_a_concave_potential_with_a_kink_is_solved_by_its_tangents(solver):
+    check_potential(LogSum())
+    X, y = wide(n=200, p=20)
+    result = solve(solver, Objective(MemoryRows(X, y), LogSum(5.0)), max_iter=2000)
+    assert result.status is Status.CONVERGED
+    assert 0 < np.count_nonzero(result.iterate.theta[:-1]) < 15
+    values = result.history.column("objective")
+    assert np.all(np.diff(values) <= 1e-12 * values[:-1])
+
+
+def test_more_unpenalised_features_than_a_gram_matrix_holds(monkeypatch):
+    monkeypatch.setattr("majorant.solvers.newton.working_set.LARGEST", 10)
+    X, y = wide(n=200, p=20)
+    objective = Objective(MemoryRows(X, y), L1(1.0), 1.0, np.zeros(20))
+    result = solve(Newton(gram_features=0), objective, max_iter=20_000)
+    reference = solve(Newton(), Objective(MemoryRows(X, y), Zero(), 1.0), tol=1e-9)
+    assert np.isclose(result.iterate.value, reference.iterate.value, rtol=1e-8)
