@@ -39,9 +39,7 @@ class Potential(ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if isinstance(
-            cls.__dict__.get("name"), str
-        ):  # a class without a name of its own is a helper, not a potential
+        if isinstance(cls.__dict__.get("name"), str):  # a class without a name of its own is a helper
             Potential.registry[cls.name] = cls
 
     @abstractmethod

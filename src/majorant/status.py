@@ -20,7 +20,7 @@ Matrix = NDArray[np.float64]
 class Status(Enum):
     """Why a solver stopped. The value is the sentence a user reads."""
 
-    CONVERGED = "The stationarity is within the tolerance."
+    CONVERGED = "Converged: the stationarity is within the tolerance."
     MAX_ITER = "The iteration limit was reached before the tolerance."
     STALLED = "No further progress is possible in floating-point arithmetic."
     NOT_FINITE = "The iterates left the range of floating-point numbers; the last finite one is kept."
