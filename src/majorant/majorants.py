@@ -33,7 +33,7 @@ from majorant.status import Evaluated, Matrix, Vector
 # The most numbers (0.5 GiB) that a curvature matrix or its factor may have: p ≤ 8,192.
 MAX_DENSE_ENTRIES = 2**26
 
-# Up to this size ‖L‖² is read off LᵀSL; beyond it, Lanczos steps cost less than building the matrix.
+# Up to this size LᵀSL is formed even for what products with L could do: it pays off within a few of them.
 GRAM_SIZE = 1024
 
 
@@ -105,9 +105,13 @@ class HalfQuadratic(Majorant):
         return A
 
     def along(self, theta: Vector, D: Matrix) -> Matrix:
-        """DᵀA(θ)D for a few directions, without the matrix: one pass over the rows."""
-        gram = SquaredHinge.curvature_bound * self.objective.rows.gram_along(D)
-        return np.asarray(gram + D.T @ (penalty_weights(self.objective, theta)[:, np.newaxis] * D))
+        """DᵀA(θ)D for a few directions: by the matrix where it is small, else by a pass over the rows."""
+        objective = self.objective
+        if objective.size <= min(GRAM_SIZE, objective.rows.n_samples):
+            loss = D.T @ (self.loss_curvature @ D)
+        else:
+            loss = SquaredHinge.curvature_bound * objective.rows.gram_along(D)
+        return np.asarray(loss + D.T @ (penalty_weights(objective, theta)[:, np.newaxis] * D))
 
     def curvature_form(self, theta: Vector, d: Vector) -> float:
         return float(self.along(theta, d[:, np.newaxis])[0, 0])

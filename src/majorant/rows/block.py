@@ -148,6 +148,7 @@ class DenseBlock(Block):
         return total
 
     def _loss_part(self, theta: Vector, X: Matrix, y: Vector, s: Vector) -> LossSum:
+        # In place where it can be: on tall data these vectors are as much work as the products.
         margins = X @ theta[:-1]
         margins += self.b * theta[-1]
         margins *= y

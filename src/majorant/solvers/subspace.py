@@ -7,8 +7,8 @@ The columns of D span the subspace; a function chooses them from the gradient an
     memory_gradient     D = [-∇Φ(θ(n)) | θ(n) - θ(n-1)]     Eq. (eq:3MG), the 3MG algorithm
     gradient_direction  D = -∇Φ(θ(n))                       Eq. (eq:gradientMM)
 
-An iteration needs one pass over the rows for Φ and ∇Φ and one for DᵀLᵀSLD, an m × m matrix: no matrix of
-all pairs of features, so any number of features will do.
+An iteration needs one pass over the rows for Φ and ∇Φ and, where the matrix of all pairs of features is not
+small, one for each column of D to get DᵀLᵀSLD, an m × m matrix: any number of features will do.
 """
 
 from __future__ import annotations
