@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh, lapack, qr, svd
+from scipy.linalg import blas, eigh, qr, svd
 
 from majorant.status import Matrix, Vector
 
@@ -35,6 +35,23 @@ def rounding_level(loss_at_zero: float, size: int) -> float:
     return 4.0 * float(np.finfo(float).eps) * math.sqrt(loss_at_zero * size)
 
 
+def cholesky_solve(A: Matrix, b: Vector, floor: float = 0.0) -> Vector | None:
+    """Solve A x = b by Cholesky; None where A is not positive definite, or a pivot is below the floor.
+
+    numpy's factorisation and not scipy's: each of the two brings a BLAS with threads of its own, and on few
+    cores the threads of the one wait for those of the other (14 ms instead of 0.5 for 133 features).
+    """
+    try:
+        factor = np.linalg.cholesky(A)
+    except np.linalg.LinAlgError:
+        return None
+    if np.min(np.diagonal(factor)) ** 2 <= floor:
+        return None
+    # The transpose of the lower factor in C order is the upper one in the order that BLAS wants.
+    half = blas.dtrsv(factor.T, b, lower=0, trans=1)
+    return np.asarray(blas.dtrsv(factor.T, half, lower=0, trans=0))
+
+
 def solve_positive(A: Matrix, g: Vector, noise: float = 0.0, floor: float = FLAT) -> Vector:
     """Solve A d = g for A positive semidefinite; A is overwritten.
 
@@ -49,18 +66,13 @@ def solve_positive(A: Matrix, g: Vector, noise: float = 0.0, floor: float = FLAT
     A *= scale
     np.fill_diagonal(A, 1.0)
     right = scale * g
-    # A is symmetric: its transpose is itself, in the order that LAPACK wants.
-    factor, failed = lapack.dpotrf(A.T, lower=True)
-    if not failed and lapack.dpocon(factor, _one_norm(A), uplo="L")[0] > FLAT:
-        return np.asarray(scale * lapack.dpotrs(factor, right, lower=True)[0])
-    eigenvalues, V = eigh(A, check_finite=False)
-    inside = V.T @ right
-    inside[(eigenvalues < FLAT) & (np.abs(inside) <= noise)] = 0.0
-    return np.asarray(scale * (V @ (inside / np.maximum(eigenvalues, floor))))
-
-
-def _one_norm(A: Matrix) -> float:
-    return float(np.max(np.sum(np.abs(A), axis=0)))
+    solution = cholesky_solve(A, right, floor)
+    if solution is None:
+        eigenvalues, V = np.linalg.eigh(A)
+        inside = V.T @ right
+        inside[(eigenvalues < FLAT) & (np.abs(inside) <= noise)] = 0.0
+        solution = V @ (inside / np.maximum(eigenvalues, floor))
+    return np.asarray(scale * solution)
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,7 +61,7 @@ class Objective:
 
     def evaluate(self, theta: Vector) -> Evaluated:
         """Φ(θ) and the gradient of the loss at θ: one pass over the rows."""
-        loss = self.rows.loss(theta)
+        loss = self.rows.loss(theta) if theta.any() else self.rows.loss_at_zero
         return Evaluated(theta, loss.value + self.penalty(theta), loss.gradient)
 
     def penalty(self, theta: Vector) -> float:
@@ -92,14 +92,18 @@ class Objective:
 
     # The certificate ---------------------------------------------------------------------------
 
+    def certify(self, theta: Vector) -> tuple[Evaluated, float]:
+        """θ evaluated afresh, and its stationarity: one pass over the rows."""
+        audit = self.rows.audit(theta)
+        at = Evaluated(theta, audit.loss.value + self.penalty(theta), audit.loss.gradient)
+        # A feature that no active row has is measured by all rows, as in `violations`.
+        squares = np.where(audit.squares > 0, audit.squares, self.rows.gram_diagonal)
+        longer = np.sqrt(self.rows.gram_diagonal / np.where(squares > 0, squares, 1.0))
+        return at, float(np.max(self.violations(at) * np.where(squares > 0, longer, 1.0)))
+
     def stationarity(self, at: Evaluated) -> float:
         """How far θ is from stationary: 0 at a stationary point, about 1 at θ = 0."""
-        active = self.rows.active_diagonal(at.theta)
-        # A feature that no active row has is measured as in `violations`.
-        shrunk = np.where(
-            active > 0, np.sqrt(self.rows.gram_diagonal / np.where(active > 0, active, 1.0)), 1.0
-        )
-        return float(np.max(self.violations(at) * shrunk))
+        return self.certify(at.theta)[1]
 
     def quick_stationarity(self, at: Evaluated) -> float:
         """A lower bound of the stationarity that needs no pass over the rows."""

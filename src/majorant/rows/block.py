@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from majorant.losses import SquaredHinge
-from majorant.rows.protocol import LossSum
+from majorant.rows.protocol import LossSum, Survey
 from majorant.status import Matrix, Vector
 
 Indices: TypeAlias = NDArray[np.int64]
@@ -65,17 +65,13 @@ class Block(ABC):
         images = np.stack([self.image(np.ascontiguousarray(d)) for d in D.T])
         return np.asarray((images * self.s) @ images.T)
 
-    def gram_diagonal(self) -> Vector:
-        """The diagonal of LᵀSL."""
-        return self._column_squares(self.s)
-
-    def active_diagonal(self, theta: Vector) -> Vector:
-        """The diagonal of LᵀSL over the rows that are active at θ."""
-        return self._column_squares(self.s * (self.image(theta) < 1.0))
+    def survey(self) -> Survey:
+        """The loss at θ = 0 and the diagonal of LᵀSL."""
+        return self.audit(np.zeros(self.n_features + 1))
 
     @abstractmethod
-    def _column_squares(self, weights: Vector) -> Vector:
-        """Σ_k weights_k L_ki² for every column."""
+    def audit(self, theta: Vector) -> Survey:
+        """The loss at θ and the diagonal of LᵀSL over the rows that are active there."""
 
     @abstractmethod
     def squared_norms(self) -> Vector:
@@ -96,6 +92,11 @@ class Block(ABC):
     @abstractmethod
     def active_product(self, active: NDArray[np.bool_], d: Vector) -> Vector:
         """2LᵀSL d over the active rows."""
+
+    def every(self, step: int) -> Block:
+        """Every so-manieth row, weighed as many times."""
+        X = self.X[::step] if sp.issparse(self.X) else np.ascontiguousarray(self.X[::step])
+        return make_block(X, self.y[::step].copy(), step * self.s[::step], intercept=self.b > 0)
 
     def columns(self, chosen: NDArray[np.intp]) -> Block:
         """The same rows with some of the features only."""
@@ -180,12 +181,13 @@ class DenseBlock(Block):
             product[-1] += self.b * image.sum()
         return product
 
-    def _column_squares(self, weights: Vector) -> Vector:
+    def audit(self, theta: Vector) -> Survey:
+        weights = self.s * (self.image(theta) < 1.0)
         squares = np.zeros(self.n_features + 1)
         for part, X in self._chunks(CHUNK):
-            squares[:-1] += np.einsum("k,ki,ki->i", weights[part], X, X)
+            squares[:-1] += weights[part] @ (X * X)
         squares[-1] = self.b**2 * weights.sum()
-        return squares
+        return Survey(self.loss(theta), squares)
 
     def image(self, d: Vector) -> Vector:
         scores = np.empty(self.n_samples)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from majorant.rows import kernels
 from majorant.rows.block import Block, Indices
-from majorant.rows.protocol import LossSum
+from majorant.rows.protocol import LossSum, Survey
 from majorant.status import Matrix, Vector
 
 
@@ -35,8 +35,9 @@ class CsrBlock(Block):
     def gram_product(self, v: Vector) -> Vector:
         return np.asarray(kernels.gram_product(*self._csr, self.s, self.b, v))
 
-    def _column_squares(self, weights: Vector) -> Vector:
-        return np.asarray(kernels.column_squares(*self._csr, weights, self.b, self.n_features + 1))
+    def audit(self, theta: Vector) -> Survey:
+        value, gradient, squares = kernels.audit(*self._csr, self.y, self.s, self.b, theta)
+        return Survey(LossSum(value, gradient), squares)
 
     def squared_norms(self) -> Vector:
         return np.asarray(kernels.squared_norms(*self._csr))

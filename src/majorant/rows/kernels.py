@@ -88,17 +88,31 @@ def gram_product(data, indices, indptr, s, b, v):
 
 
 @compiled
-def column_squares(data, indices, indptr, s, b, p):
-    """Σ_k s_k x_ki² for every column, and Σ_k s_k b² for the intercept."""
-    diagonal = np.zeros(p)
-    for k in range(s.size):
-        if s[k] == 0.0:
-            continue
+def audit(data, indices, indptr, y, s, b, theta):
+    """Σ s ρ²(v), its gradient, and the squared lengths of the columns over the active rows: one pass."""
+    intercept = b * theta[-1]
+    gradient = np.zeros(theta.size)
+    squares = np.zeros(theta.size)
+    total = 0.0
+    slope_sum = 0.0
+    weight_sum = 0.0
+    for k in range(y.size):
+        score = intercept
         for e in range(indptr[k], indptr[k + 1]):
-            x = np.float64(data[e])
-            diagonal[indices[e]] += s[k] * x * x
-        diagonal[p - 1] += b * b * s[k]
-    return diagonal
+            score += data[e] * theta[indices[e]]
+        margin = y[k] * score
+        if margin < 1.0:
+            slope = s[k] * y[k] * _derivative(margin)
+            total += s[k] * _value(margin)
+            slope_sum += slope
+            weight_sum += s[k]
+            for e in range(indptr[k], indptr[k + 1]):
+                x = np.float64(data[e])
+                gradient[indices[e]] += slope * x
+                squares[indices[e]] += s[k] * x * x
+    gradient[-1] = b * slope_sum
+    squares[-1] = b * b * weight_sum
+    return total, gradient, squares
 
 
 @compiled

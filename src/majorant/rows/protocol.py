@@ -48,6 +48,17 @@ class LossSum:
         return LossSum(self.value + other.value, self.gradient + other.gradient)
 
 
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What is known of the rows before any θ: the loss at θ = 0 and the squared lengths of the columns."""
+
+    loss: LossSum
+    squares: Vector
+
+    def __add__(self, other: Survey) -> Survey:
+        return Survey(self.loss + other.loss, self.squares + other.squares)
+
+
 class Batch(NamedTuple):
     """Some rows of one block, drawn for a stochastic step."""
 
@@ -90,18 +101,23 @@ class Rows(ABC):
         return self.total(lambda block: block.gram_product(v))
 
     @cached_property
+    def survey(self) -> Survey:
+        """One pass over the rows for all that is asked of them again and again."""
+        return self.total(lambda block: block.survey())
+
+    @property
     def gram_diagonal(self) -> Vector:
         """The diagonal of LᵀSL: the weighted square of each column's length."""
-        return self.total(lambda block: block.gram_diagonal())
+        return self.survey.squares
 
-    def active_diagonal(self, theta: Vector) -> Vector:
-        """The same over the rows that are active at θ, those with a margin below 1."""
-        return self.total(lambda block: block.active_diagonal(theta))
-
-    @cached_property
+    @property
     def loss_at_zero(self) -> LossSum:
         """The loss at θ = 0, which is Σ_k s_k, and its gradient there."""
-        return self.loss(np.zeros(self.n_features + 1))
+        return self.survey.loss
+
+    def audit(self, theta: Vector) -> Survey:
+        """The loss at θ, and the squared lengths of the columns over the rows that are active there."""
+        return self.total(lambda block: block.audit(theta))
 
     def gram_along(self, D: Matrix) -> Matrix:
         """DᵀLᵀSLD, m × m, for the m columns of D."""

@@ -150,7 +150,7 @@ class _Run:
             at = iterate if isinstance(iterate, Evaluated) else self.objective.evaluate(iterate.theta)
             stationarity = self.objective.quick_stationarity(at)
             if stationarity <= self.tol:
-                at, stationarity = self._certify(at)
+                at, stationarity = self.objective.certify(at.theta)
         finite = np.isfinite(at.value) and np.isfinite(at.theta).all()
         if not finite or (np.isnan(stationarity) and self.history):
             return Status.NOT_FINITE
@@ -162,11 +162,6 @@ class _Run:
             if self._stalled(at, stationarity):
                 return Status.STALLED
         return next((answer for answer in answers if answer is not None), None)
-
-    def _certify(self, at: Evaluated) -> tuple[Evaluated, float]:
-        """What is claimed of a point: never from carried numbers, never the quick lower bound."""
-        at = self.objective.evaluate(at.theta) if at.carried else at
-        return at, self.objective.stationarity(at)
 
     def _stalled(self, at: Evaluated, stationarity: float) -> bool:
         """Whether θ is what it was, or has only been shaken by rounding for some time."""
@@ -191,7 +186,7 @@ class _Run:
             return Result(at, status, 0, float("nan"), self.history)
         at = self.last
         if status is not Status.CONVERGED:
-            at, self.stationarity = self._certify(at)
+            at, self.stationarity = self.objective.certify(at.theta)
             final = replace(self.history[-1], objective=at.value, stationarity=self.stationarity)
             self.history = History([*self.history[:-1], final])
             if self.stationarity <= self.tol and status is not Status.INTERRUPTED:

@@ -3,6 +3,7 @@
     potential      features          engine
     any            ≤ 1,000           gram.py         the Gram matrix of the active rows, updated
     with a kink    more              working_set.py  gram.py on the features that matter
+    quadratic      more than rows    row_side.py     as many unknowns as rows
     smooth         more              conjugate.py    products with the active rows only
 
 Some potentials are approached over stepping stones (`Potential.stepping_stones`): the hyperbolic one is
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
@@ -24,12 +26,17 @@ from majorant.rows import MemoryRows
 from majorant.solvers.base import Solver
 from majorant.solvers.newton.conjugate import conjugate_iterates
 from majorant.solvers.newton.gram import gram_iterates
+from majorant.solvers.newton.row_side import row_side_iterates, suits
 from majorant.solvers.newton.working_set import working_set_iterates
 from majorant.status import Evaluated, Iterate, Underway, Vector
 
 # How far a stepping stone is solved before the next, and for how many steps at most.
 STONE_TOLERANCE = 1e-4
 STONE_STEPS = 100
+
+# The sample that a cold start begins with: every so-manieth row, so many steps.
+SAMPLE = 16
+SAMPLE_STEPS = 4
 
 # Enough to know the size of the coefficients with next to no penalty.
 RIDGE_STEPS = 6
@@ -66,14 +73,40 @@ class Newton(Solver):
         way = _Way(self, objective, rows, objective.evaluate(theta))
         yield way.end
         yield from way.over_stepping_stones()
-        iterates = self.engine(objective, rows, way.end.theta)
-        next(iterates)  # the end of the way, already yielded
+        yield from self.descend(objective, rows, way.end)
+
+    def descend(self, objective: Objective, rows: MemoryRows, start: Evaluated) -> Iterator[Iterate]:
+        """Newton's iterates after the start; from zero, by way of a sample of the rows."""
+        rough = self._rough_start(objective, rows, start.theta)
+        iterates = self.engine(objective, rows, rough)
+        first = next(iterates)
+        if not np.array_equal(rough, start.theta):
+            if isinstance(first, Evaluated) and first.value < start.value:
+                yield first
+            else:
+                iterates = self.engine(objective, rows, start.theta)
+                next(iterates)
         yield from iterates
+
+    def _rough_start(self, objective: Objective, rows: MemoryRows, theta: Vector) -> Vector:
+        """A few steps on every 16th row, if these are many: most rows then never enter the Gram matrix.
+
+        (Solving the sample accurately would fit its noise, and takes longer in all.)
+        """
+        enough = rows.n_samples >= SAMPLE * max(400, objective.size)
+        if theta[:-1].any() or not enough or rows.n_features > self.gram_features:
+            return theta
+        sample = rows.every(SAMPLE)
+        iterates = self.engine(replace(objective, rows=sample), sample, theta)
+        *_, last = islice(iterates, SAMPLE_STEPS + 1)
+        return last.theta
 
     def engine(self, objective: Objective, rows: MemoryRows, theta: Vector) -> Iterator[Iterate]:
         """Newton's iterates by the engine for the shape of the problem."""
         if rows.n_features <= self.gram_features:
             return gram_iterates(objective, rows, theta)
+        if suits(objective, rows):
+            return row_side_iterates(objective, rows, theta)
         if objective.potential.smooth:
             return conjugate_iterates(objective, rows, theta)
         return working_set_iterates(objective, rows, theta)
@@ -114,8 +147,8 @@ class _Way:
 
     def _solve(self, stone: Potential, start: Evaluated, steps: int) -> Generator[Iterate, None, Evaluated]:
         easier = replace(self.objective, potential=stone)
-        here = start
-        for n, at in enumerate(self.newton.engine(easier, self.rows, start.theta)):
+        here = easier.evaluate(start.theta)
+        for n, at in enumerate(self.newton.descend(easier, self.rows, here)):
             if isinstance(at, Evaluated):
                 here = at
                 if n >= steps or easier.quick_stationarity(at) <= STONE_TOLERANCE:

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
-from majorant.linsolve import rounding_level, solve_positive
+from majorant.linsolve import cholesky_solve, rounding_level, solve_positive
 from majorant.objective import Objective
 from majorant.status import Evaluated, Matrix, Vector
 
@@ -139,9 +138,8 @@ class _KinkedModel:
         A = self.H[np.ix_(support, support)]
         A[np.diag_indices_from(A)] += self.ridge[support]
         right = self.c[support] - self.slopes[support] * signs
-        # A is symmetric, so its transpose is itself, in the order that LAPACK wants.
-        _, solution, failed = lapack.dposv(A.T, right, lower=True, overwrite_a=True)
-        return None if failed or not np.all(np.isfinite(solution)) else solution
+        solution = cholesky_solve(A, right)
+        return None if solution is None or not np.all(np.isfinite(solution)) else solution
 
 
 def _ridge(objective: Objective) -> Vector:

@@ -1,0 +1,108 @@
+r"""Fewer rows than features and a quadratic penalty: Newton's equations on the side of the rows.
+
+With the penalty ½ wᵀDw, D = Diag(c λ + η) > 0, the minimiser of the model for the active rows A is
+
+    w = D⁻¹X_Aᵀa,    (K_AA + Diag(1/2s)) a + β 1 = y_A,    1ᵀa = 0  (if there is an intercept),    K = XD⁻¹Xᵀ,
+
+since a_k = 2 s_k y_k (1 - v_k) is what the stationarity of w and of β asks for. An iteration is a Cholesky
+factorisation of the size of A; θ stays w = D⁻¹Xᵀa all along, so that margins and penalty come from K alone:
+v = y (Ka + β), wᵀDw = aᵀKa. X itself is touched for the iterates that are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from majorant.linsolve import cholesky_solve
+from majorant.losses import SquaredHinge
+from majorant.objective import Objective
+from majorant.rows import MemoryRows
+from majorant.status import Evaluated, Iterate, Matrix, Vector
+
+# The most rows whose K is formed: at some thousand, a factorisation takes as long as many passes over X.
+LARGEST = 2500
+
+
+def suits(objective: Objective, rows: MemoryRows) -> bool:
+    """Whether the row side applies, and is the smaller one."""
+    if rows.n_samples > min(LARGEST, rows.n_features) or objective.potential.name not in ("l2", "none"):
+        return False
+    return bool(np.all(_curvatures(objective) > 0.0))
+
+
+def _curvatures(objective: Objective) -> Vector:
+    zero = np.zeros(len(objective.factor))
+    return np.asarray(objective.factor * objective.potential.curvature(zero) + objective.eta)
+
+
+def row_side_iterates(objective: Objective, rows: MemoryRows, theta: Vector) -> Iterator[Iterate]:
+    """Newton's method in the n-vector a instead of in w; begins at w = 0 unless θ is there to be bettered."""
+    at = objective.evaluate(theta)
+    yield at
+    D = _curvatures(objective)
+    design = rows.design()  # S^½ Diag(y) [X b]
+    s = np.concatenate([block.s for block in rows.blocks])
+    y = np.concatenate([block.y for block in rows.blocks])
+    b = rows.blocks[0].b
+    used = s > 0.0
+    X = design[used, :-1] * (y[used] / np.sqrt(s[used]))[:, np.newaxis]
+    side = _RowSide((X / D) @ X.T, y[used], s[used], intercept=b > 0.0)
+    while True:
+        side.step()
+        theta = np.append(X.T @ side.a / D, side.beta)
+        moved = objective.evaluate(theta)
+        # From a start that is better than w = 0 the first steps may still be worse than it.
+        if moved.value < at.value:
+            at = moved
+        elif side.settled:
+            at = Evaluated(at.theta.copy(), at.value, at.loss_gradient)
+        else:
+            continue
+        yield at
+
+
+class _RowSide:
+    """a and β, the margins that they give, and one step of Newton's method on them."""
+
+    def __init__(self, K: Matrix, y: Vector, s: Vector, *, intercept: bool) -> None:
+        self.K, self.y, self.s, self.intercept = K, y, s, intercept
+        self.a, self.beta = np.zeros(len(y)), 0.0
+        self.scores = np.zeros(len(y))  # Ka
+        self.settled = False
+
+    def value(self, a: Vector, beta: float, scores: Vector) -> float:
+        loss = self.s @ SquaredHinge.value(self.y * (scores + beta))
+        return float(loss + 0.5 * (a @ scores))
+
+    def step(self) -> None:
+        """To the minimiser for the rows that are active now, or as far as Φ falls."""
+        target, beta = self._minimiser(self.y * (self.scores + self.beta) < 1.0)
+        scores = self.K @ target
+        current = self.value(self.a, self.beta, self.scores)
+        t = 1.0
+        while t > 1e-10:
+            a = self.a + t * (target - self.a)
+            here = self.scores + t * (scores - self.scores)
+            there = self.beta + t * (beta - self.beta)
+            if self.value(a, there, here) < current:
+                self.a, self.beta, self.scores = a, there, here
+                return
+            t *= 0.5
+        self.settled = True
+
+    def _minimiser(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Vector, float]:
+        a = np.zeros(len(self.y))
+        rows = np.flatnonzero(active)
+        if not len(rows):
+            return a, self.beta
+        M = self.K[np.ix_(rows, rows)]
+        M[np.diag_indices_from(M)] += 0.5 / self.s[rows]
+        u = cholesky_solve(M, self.y[rows])
+        ones = cholesky_solve(M, np.ones(len(rows)))
+        if u is None or ones is None:
+            return self.a, self.beta
+        beta = float(u.sum() / ones.sum()) if self.intercept else 0.0
+        a[rows] = u - beta * ones
+        return a, beta
