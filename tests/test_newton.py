@@ -13,6 +13,7 @@ from majorant.potentials import L1, L2, Hyperbolic, Potential, Welsch, Zero
 from majorant.rows import MemoryRows
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers import Newton, solve
+from majorant.solvers.newton.row_side import suits
 from majorant.status import Status
 from majorant.testing import check_potential
 
@@ -195,3 +196,62 @@ def test_more_unpenalised_features_than_a_gram_matrix_holds(monkeypatch):
     result = solve(Newton(gram_features=0), objective, max_iter=20_000)
     reference = solve(Newton(), Objective(MemoryRows(X, y), Zero(), 1.0), tol=1e-9)
     assert np.isclose(result.iterate.value, reference.iterate.value, rtol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("potential", [L2(0.3), L2(1e-6), Zero()], ids=["l2", "l2-tiny", "none"])
+def test_the_row_side_agrees_with_the_feature_side(potential, sparse, intercept):
+    X, y = wide()
+    rng = np.random.default_rng(1)
+    s = rng.uniform(0.5, 2.0, len(y))
+    s[:4] = 0.0
+    factor = rng.uniform(0.5, 2.0, X.shape[1])
+    rows = MemoryRows(sp.csr_matrix(X) if sparse else X, y, s, intercept=intercept, cuts=(11,))
+    objective = Objective(rows, potential, 0.01, factor)
+    assert suits(objective, rows)
+    row, feature = (
+        solve(Newton(gram_features=limit), objective, tol=1e-9, max_iter=3000) for limit in (0, 1000)
+    )
+    assert row.status.converged
+    assert np.isclose(row.iterate.value, feature.iterate.value, rtol=1e-8)
+    warm = solve(Newton(gram_features=0), objective, row.iterate.theta, tol=1e-6)
+    assert (warm.status, warm.n_iter) == (Status.CONVERGED, 0)
+    near = solve(Newton(gram_features=0), objective, 1.001 * row.iterate.theta, tol=1e-9, max_iter=3000)
+    assert np.all(np.diff(near.history.column("objective")) <= 0)
+    assert near.status.converged
+
+
+def test_the_row_side_is_for_quadratic_penalties_on_all_features():
+    X, y = wide()
+    rows = MemoryRows(X, y)
+    assert not suits(Objective(rows, Hyperbolic(1.0, 0.1)), rows)
+    assert not suits(Objective(rows, Zero()), rows)
+    assert not suits(Objective(rows, L2(1.0), 0.0, np.append(0.0, np.ones(89))), rows)
+    tall = MemoryRows(X.T, np.ones(90))
+    assert not suits(Objective(tall, L2(1.0)), tall)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("potential", [Hyperbolic(5.0, 1e-3), L1(5.0), L2(5.0)], ids=lambda p: p.name)
+def test_a_start_on_a_sample_changes_nothing_but_the_way(potential, sparse, monkeypatch):
+    X, y = wide(n=8000, p=6)
+    X = sp.csr_matrix(X) if sparse else X
+    objective = Objective(MemoryRows(X, y), potential)
+    sampled = solve(Newton(), objective, tol=1e-8)
+    monkeypatch.setattr("majorant.solvers.newton.SAMPLE", 10**9)
+    whole = solve(Newton(), objective, tol=1e-8)
+    assert sampled.status.converged
+    assert np.isclose(sampled.iterate.value, whole.iterate.value, rtol=1e-10)
+    values = sampled.history.column("objective")
+    assert np.all(np.diff(values) <= 1e-12 * values[:-1])
+
+
+def test_a_sample_that_misleads_is_thrown_away():
+    """Every 16th row says the opposite of the others."""
+    X, y = wide(n=8000, p=6)
+    y[::16] = -y[::16]
+    result = solve(Newton(), Objective(MemoryRows(X, y), L2(1.0)))
+    assert result.status.converged
+    values = result.history.column("objective")
+    assert np.all(np.diff(values) <= 1e-12 * values[:-1])

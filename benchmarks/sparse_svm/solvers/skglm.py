@@ -71,15 +71,14 @@ class Solver(BaseSolver):
     sampling_strategy = "tolerance"
 
     def set_objective(self, X, y, lam, penalty):
-        from skglm.penalties import L1, L2
+        from skglm.penalties import L1, L1_plus_L2
         from skglm.utils.jit_compilation import compiled_clone
 
         # The column form that it needs is not timed, nor is compiling.
         self.X = sp.csc_matrix(X) if sp.issparse(X) else np.asfortranarray(X)
         self.y = y
         self.datafit = compiled_clone(SquaredHinge())
-        self.penalty = compiled_clone(L1(lam) if penalty == "l1" else L2(lam))
-        self.strategy = "subdiff" if penalty == "l1" else "fixpoint"
+        self.penalty = compiled_clone(L1(lam) if penalty == "l1" else L1_plus_L2(lam, 0.0))
 
     def warm_up(self):
         self.run(1.0)
@@ -90,9 +89,7 @@ class Solver(BaseSolver):
         warnings.simplefilter("ignore")
         # Its tolerance is absolute: make it relative to the gradient at zero.
         scale = 2.0 * len(self.y) ** 0.5
-        solver = AndersonCD(
-            tol=min(tolerance, 1.0) * scale, max_iter=200, max_epochs=5000, ws_strategy=self.strategy
-        )
+        solver = AndersonCD(tol=min(tolerance, 1.0) * scale, max_iter=200, max_epochs=5000)
         self.theta = solver.solve(self.X, self.y, self.datafit, self.penalty)[0]
 
     def get_result(self):

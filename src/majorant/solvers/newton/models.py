@@ -21,7 +21,8 @@ from majorant.objective import Objective
 from majorant.status import Evaluated, Matrix, Vector
 
 ACCURACY = 0.05
-SWEEPS = 20
+# Flops of the sweeps between two solves on the support, some 3 ms' worth.
+SWEEP_WORK = 3e6
 ROUNDS = 30
 SMOOTH_STEPS = 30
 # How many coordinates are dropped one by one before sweeping again.
@@ -78,67 +79,68 @@ def minimise_kinked(
     violations = np.abs(objective.subgradient(at)) / _lengths(H, ridge)
     accuracy = ACCURACY * float(np.max(violations))
     model = _KinkedModel(H, c, slopes, ridge)
-    theta = at.theta.copy()
-    r = H @ theta - c
+    theta, r = at.theta.copy(), H @ at.theta - c
+    start = model.value(theta, r)
+    # Sweeps over few features cost next to nothing beside a call of LAPACK.
+    sweeps = int(np.clip(SWEEP_WORK / len(theta) ** 2, 20, 400))
     for _ in range(ROUNDS):
-        worst = descend(H, r, theta, slopes, ridge, SWEEPS, accuracy)
-        if worst <= accuracy:
+        if descend(H, r, theta, slopes, ridge, sweeps, accuracy) <= accuracy:
             break
-        if (better := model.solve_on_support(theta)) is not None:
-            theta = better
-            r = H @ theta - c
-    return theta, max(model.value(at.theta) - model.value(theta), 0.0)
+        theta, r = model.solve_on_support(theta, r)
+    return theta, max(start - model.value(theta, r), 0.0)
 
 
 class _KinkedModel:
-    """The model with kinks, and its minimiser for given signs."""
+    """The model with kinks, and its minimiser for given signs; r stands for Hθ - c throughout."""
 
     def __init__(self, H: Matrix, c: Vector, slopes: Vector, ridge: Vector) -> None:
         self.H, self.c, self.slopes, self.ridge = H, c, slopes, ridge
 
-    def value(self, theta: Vector) -> float:
-        support = np.flatnonzero(theta)
-        part = theta[support]
-        curved = self.H[np.ix_(support, support)] @ part
-        return float(
-            part @ (0.5 * curved - self.c[support])
-            + self.slopes[support] @ np.abs(part)
-            + 0.5 * (self.ridge[support] @ part**2)
-        )
+    def value(self, theta: Vector, r: Vector) -> float:
+        return float(0.5 * (theta @ (r - self.c + self.ridge * theta)) + self.slopes @ np.abs(theta))
 
-    def solve_on_support(self, theta: Vector) -> Vector | None:
-        """The minimiser for the signs of θ, without those that would change; None if not lower.
+    def solve_on_support(self, theta: Vector, r: Vector) -> tuple[Vector, Vector]:
+        """The minimiser for the signs of θ, without those that would change; θ itself if that is no lower.
 
         First all coordinates that cross zero on the way are dropped at once. Where that does not pay, go as
         far as the first crossing, drop it, and solve again: down all the way, but a solve for each.
         """
-        start = self.value(theta)
-        theta = theta.copy()
+        start = self.value(theta, r)
+        here = theta
         for _ in range(DROPS):
-            support = np.flatnonzero((theta != 0.0) | (self.slopes == 0.0))
-            here, signs = theta[support], np.sign(theta[support])
+            support = np.flatnonzero((here != 0.0) | (self.slopes == 0.0))
+            part, signs = here[support], np.sign(here[support])
             solution = self._solve(support, signs)
             if solution is None:
                 break
             crossed = (self.slopes[support] > 0.0) & (solution * signs <= 0.0)
-            candidate = np.zeros_like(theta)
-            candidate[support] = np.where(crossed, 0.0, solution)
-            if self.value(candidate) < start:
+            candidate = self._at(support, np.where(crossed, 0.0, solution))
+            if self.value(*candidate) < start:
                 return candidate
             if not crossed.any():
                 break
-            ways = here[crossed] / (here[crossed] - solution[crossed])
-            theta[support] = here + float(np.min(ways)) * (solution - here)
-            theta[support[crossed][ways == np.min(ways)]] = 0.0
-        return theta if self.value(theta) < start else None
+            ways = part[crossed] / (part[crossed] - solution[crossed])
+            moved = part + float(np.min(ways)) * (solution - part)
+            moved[np.flatnonzero(crossed)[ways == np.min(ways)]] = 0.0
+            here, _ = self._at(support, moved)
+        if here is not theta:
+            support = np.flatnonzero(here)
+            candidate = self._at(support, here[support])
+            if self.value(*candidate) < start:
+                return candidate
+        return theta, r
+
+    def _at(self, support: NDArray[np.intp], values: Vector) -> tuple[Vector, Vector]:
+        theta = np.zeros(len(self.c))
+        theta[support] = values
+        return theta, values @ self.H[support] - self.c
 
     def _solve(self, support: NDArray[np.intp], signs: Vector) -> Vector | None:
         if not len(support):
             return None
-        A = self.H[np.ix_(support, support)]
-        A[np.diag_indices_from(A)] += self.ridge[support]
-        right = self.c[support] - self.slopes[support] * signs
-        solution = cholesky_solve(A, right)
+        A = self.H[support][:, support]
+        A.flat[:: len(support) + 1] += self.ridge[support]
+        solution = cholesky_solve(A, self.c[support] - self.slopes[support] * signs)
         return None if solution is None or not np.all(np.isfinite(solution)) else solution
 
 
