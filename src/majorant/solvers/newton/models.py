@@ -25,8 +25,9 @@ ACCURACY = 0.05
 SWEEP_WORK = 3e6
 ROUNDS = 30
 SMOOTH_STEPS = 30
-# How many coordinates are dropped one by one before sweeping again.
+# How often a step on the support is cut before sweeping again, and how short a part of it is worth taking.
 DROPS = 20
+SHORTEST = 1e-8
 # Curvature, relative, that is still taken for real: a line search guards what comes of it.
 FLOOR = 1e-15
 
@@ -102,32 +103,29 @@ class _KinkedModel:
     def solve_on_support(self, theta: Vector, r: Vector) -> tuple[Vector, Vector]:
         """The minimiser for the signs of θ, without those that would change; θ itself if that is no lower.
 
-        First all coordinates that cross zero on the way are dropped at once. Where that does not pay, go as
-        far as the first crossing, drop it, and solve again: down all the way, but a solve for each.
+        On the way to the minimiser, coordinates that would cross zero stop there. Where all the way is too
+        far for the model to fall, go a part of it and solve again on what is left.
         """
-        start = self.value(theta, r)
-        here = theta
+        value = self.value(theta, r)
         for _ in range(DROPS):
-            support = np.flatnonzero((here != 0.0) | (self.slopes == 0.0))
-            part, signs = here[support], np.sign(here[support])
+            support = np.flatnonzero((theta != 0.0) | (self.slopes == 0.0))
+            part, signs = theta[support], np.sign(theta[support])
             solution = self._solve(support, signs)
             if solution is None:
                 break
-            crossed = (self.slopes[support] > 0.0) & (solution * signs <= 0.0)
-            candidate = self._at(support, np.where(crossed, 0.0, solution))
-            if self.value(*candidate) < start:
-                return candidate
-            if not crossed.any():
+            t = 1.0
+            while t > SHORTEST:
+                moved = part + t * (solution - part)
+                moved[(self.slopes[support] > 0.0) & (moved * signs <= 0.0)] = 0.0
+                candidate = self._at(support, moved)
+                if (lower := self.value(*candidate)) < value:
+                    break
+                t *= 0.25
+            else:
                 break
-            ways = part[crossed] / (part[crossed] - solution[crossed])
-            moved = part + float(np.min(ways)) * (solution - part)
-            moved[np.flatnonzero(crossed)[ways == np.min(ways)]] = 0.0
-            here, _ = self._at(support, moved)
-        if here is not theta:
-            support = np.flatnonzero(here)
-            candidate = self._at(support, here[support])
-            if self.value(*candidate) < start:
-                return candidate
+            (theta, r), value = candidate, lower
+            if t == 1.0:
+                break
         return theta, r
 
     def _at(self, support: NDArray[np.intp], values: Vector) -> tuple[Vector, Vector]:
