@@ -146,10 +146,10 @@ class Objective:
                 f"The values of feature {worst} are so large that their squares overflow: rescale the "
                 "features, e.g. with sklearn.preprocessing.StandardScaler or MaxAbsScaler."
             )
-        if np.any(lengths[:-1] < 1e-280):
-            entries = self.rows.largest_entries()
-            if np.any(vanishing := (entries > 0) & (entries < 1e-140)):
-                raise ScaleError(
-                    f"The values of feature {int(np.flatnonzero(vanishing)[0])} are so small that their "
-                    "squares vanish: rescale the features, e.g. with sklearn.preprocessing.StandardScaler."
-                )
+        # An empty column has no gradient either; one whose squares underflow does.
+        vanishing = (lengths[:-1] < 1e-280) & (self.rows.loss_at_zero.gradient[:-1] != 0.0)
+        if np.any(vanishing):
+            raise ScaleError(
+                f"The values of feature {int(np.flatnonzero(vanishing)[0])} are so small that their squares "
+                "vanish: rescale the features, e.g. with sklearn.preprocessing.StandardScaler."
+            )

@@ -102,11 +102,6 @@ class Block(ABC):
         """The same rows with some of the features only."""
         return make_block(self.X[:, chosen], self.y, self.s, intercept=self.b > 0)
 
-    def largest_entries(self) -> Vector:
-        """max_k |x_ki| for every feature."""
-        largest = abs(self.X).max(axis=0)
-        return np.asarray(largest.todense() if sp.issparse(largest) else largest, dtype=float).ravel()
-
     def largest_row(self) -> float:
         """max_k s_k ‖L_k‖²."""
         return float(np.max(self.s * (self.squared_norms() + self.b**2)))

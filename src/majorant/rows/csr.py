@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from majorant.rows import kernels
@@ -52,6 +54,18 @@ class CsrBlock(Block):
         if len(rows):
             kernels.add_rows(*self._csr, self.y, self.s, self.b, rows, sign, H, c)
             kernels.mirror(H)
+
+    def columns(self, chosen: NDArray[np.intp]) -> CsrBlock:
+        position = np.full(self.n_features, -1, dtype=np.int32)
+        position[chosen] = np.arange(len(chosen), dtype=np.int32)
+        capacity = int(self._column_counts[chosen].sum())
+        data, indices, indptr = kernels.take_columns(*self._csr, position, capacity)
+        part = sp.csr_array((data, indices, indptr), shape=(self.n_samples, len(chosen)))
+        return CsrBlock(part, self.y, self.s, intercept=self.b > 0)
+
+    @cached_property
+    def _column_counts(self) -> NDArray[np.intp]:
+        return np.bincount(self.X.indices, minlength=self.n_features)
 
     def active_product(self, active: NDArray[np.bool_], d: Vector) -> Vector:
         return np.asarray(kernels.active_product(*self._csr, self.s, self.b, active, d))

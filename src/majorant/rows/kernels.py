@@ -184,3 +184,24 @@ def active_product(data, indices, indptr, s, b, active, v):
                 product[indices[e]] += score * data[e]
     product[-1] = b * image_sum
     return product
+
+
+@compiled
+def take_columns(data, indices, indptr, position, capacity):
+    """The entries of the columns whose position is not negative, renumbered by it.
+
+    Every entry is written and the next one overwrites it unless it counts: no branch to mispredict. The
+    arrays have one entry to spare for that.
+    """
+    taken = np.empty(capacity + 1, data.dtype)
+    where = np.empty(capacity + 1, np.int32)
+    ends = np.zeros(indptr.size, np.int64)
+    count = 0
+    for k in range(indptr.size - 1):
+        for e in range(indptr[k], indptr[k + 1]):
+            new = position[indices[e]]
+            taken[count] = data[e]
+            where[count] = new
+            count += new >= 0
+        ends[k + 1] = count
+    return taken[:count], where[:count], ends

@@ -127,10 +127,6 @@ class Rows(ABC):
         """max_k s_k ‖L_k‖², the sharpest curvature that a single row can have, halved."""
         return max(self.ask(lambda block: block.largest_row()))
 
-    def largest_entries(self) -> Vector:
-        """max_k |x_ki| for every feature."""
-        return np.asarray(np.max(list(self.ask(lambda block: block.largest_entries())), axis=0))
-
     def design(self) -> Matrix:
         """S^½L as one dense n × p array: only for few rows."""
         return np.concatenate(list(self.ask(lambda block: block.design())))
