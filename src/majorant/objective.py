@@ -147,7 +147,7 @@ class Objective:
                 "features, e.g. with sklearn.preprocessing.StandardScaler or MaxAbsScaler."
             )
         # An empty column has no gradient either; one whose squares underflow does.
-        vanishing = (lengths[:-1] < 1e-280) & (self.rows.loss_at_zero.gradient[:-1] != 0.0)
+        vanishing = (lengths[:-1] < 1e-280 * weights) & (self.rows.loss_at_zero.gradient[:-1] != 0.0)
         if np.any(vanishing):
             raise ScaleError(
                 f"The values of feature {int(np.flatnonzero(vanishing)[0])} are so small that their squares "
