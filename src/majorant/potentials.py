@@ -36,6 +36,8 @@ class Potential(ABC):
     concave: ClassVar[bool] = False
     """Whether φ is concave on [0, ∞[, so that a tangent in |w| majorises it."""
     proximable: ClassVar[bool] = False
+    quadratic: ClassVar[bool] = False
+    """Whether φ'' is the same everywhere."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -269,6 +271,7 @@ class L2(Potential):
     name = "l2"
     convex = True
     proximable = True
+    quadratic = True
 
     def __post_init__(self) -> None:
         _require("lam", self.lam, positive=False)
@@ -294,6 +297,7 @@ class Zero(Potential):
     name = "none"
     convex = True
     proximable = True
+    quadratic = True
 
     def value(self, w: Vector) -> Vector:
         return np.zeros_like(w)

@@ -172,6 +172,8 @@ def _law_newton(potential: Potential) -> None:
             second = (potential.derivative(w + h) - potential.derivative(w - h)) / (2 * h)
             slack = 1e-6 * second + 1e-9 * float(np.max(weight))
             assert np.all(curvature >= second - slack), "the curvature of a convex φ is below φ''"
+    if potential.quadratic:
+        assert np.ptp(potential.curvature(w)) == 0.0, "φ is not quadratic"
     if potential.concave:
         falls = np.diff(potential.derivative(w)) <= 1e-12 * np.max(np.abs(potential.derivative(w)))
         assert np.all(falls), "φ is not concave on [0, ∞["

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from majorant.callbacks import Callback, Progress
 from majorant.errors import MajorantError
+from majorant.estimators.advice import convergence_advice
 from majorant.estimators.validation import (
     check_features,
     check_penalty_factor,
@@ -219,7 +220,7 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if not result.status.converged:
-            warnings.warn(self._advice(result, solver), ConvergenceWarning, stacklevel=2)
+            warnings.warn(convergence_advice(result, solver, self.tol), ConvergenceWarning, stacklevel=2)
         return self
 
     def set_callbacks(self, *callbacks: Callback) -> Self:
@@ -294,22 +295,6 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.objective_ = at.value
         self.stationarity_ = result.stationarity
         self.history_ = result.history
-
-    def _advice(self, result: Result, solver: Solver) -> str:
-        plural = "" if result.n_iter == 1 else "s"
-        reached = (
-            f"{result.status.value} Stationarity {result.stationarity:.1e} after {result.n_iter} "
-            f"iteration{plural} of {solver.name!r}, tol is {self.tol:.1e}: "
-        )
-        if result.status is Status.NOT_FINITE:
-            return reached + "use a smaller step, or scale the features."
-        if result.status is Status.STALLED:
-            return reached + "take a tol above the stationarity reached."
-        if result.status in (Status.TIME_LIMIT, Status.STOPPED):
-            return reached + "give it more time, or accept what was reached."
-        if solver.name == "newton":
-            return reached + "increase max_iter, or the strength of the penalty."
-        return reached + "increase max_iter, or use solver='auto'."
 
     # Predicting --------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from majorant.linsolve import cholesky_solve
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
-from majorant.status import Evaluated, Iterate, Matrix, Vector
+from majorant.status import Iterate, Matrix, Vector
 
 # The most rows whose K is formed: at some thousand, a factorisation takes as long as many passes over X.
 LARGEST = 2500
@@ -27,9 +27,8 @@ LARGEST = 2500
 
 def suits(objective: Objective, rows: MemoryRows) -> bool:
     """Whether the row side applies, and is the smaller one."""
-    if rows.n_samples > min(LARGEST, rows.n_features) or objective.potential.name not in ("l2", "none"):
-        return False
-    return bool(np.all(_curvatures(objective) > 0.0))
+    few = rows.n_samples <= min(LARGEST, rows.n_features)
+    return few and objective.potential.quadratic and bool(np.all(_curvatures(objective) > 0.0))
 
 
 def _curvatures(objective: Objective) -> Vector:
@@ -38,7 +37,7 @@ def _curvatures(objective: Objective) -> Vector:
 
 
 def row_side_iterates(objective: Objective, rows: MemoryRows, theta: Vector) -> Iterator[Iterate]:
-    """Newton's method in the n-vector a instead of in w; begins at w = 0 unless θ is there to be bettered."""
+    """Newton's method in the n-vector a instead of in w. It begins at w = 0, and shows what is below Φ(θ)."""
     at = objective.evaluate(theta)
     yield at
     D = _curvatures(objective)
@@ -56,9 +55,7 @@ def row_side_iterates(objective: Objective, rows: MemoryRows, theta: Vector) -> 
         # From a start that is better than w = 0 the first steps may still be worse than it.
         if moved.value < at.value:
             at = moved
-        elif side.settled:
-            at = Evaluated(at.theta.copy(), at.value, at.loss_gradient)
-        else:
+        elif not side.settled:
             continue
         yield at
 
