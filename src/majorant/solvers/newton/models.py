@@ -25,9 +25,8 @@ ACCURACY = 0.05
 SWEEP_WORK = 3e6
 ROUNDS = 30
 SMOOTH_STEPS = 30
-# How often a step on the support is cut before sweeping again, and how short a part of it is worth taking.
+# How often a step on the support is cut before sweeping again.
 DROPS = 20
-SHORTEST = 1e-8
 # Curvature, relative, that is still taken for real: a line search guards what comes of it.
 FLOOR = 1e-15
 
@@ -104,7 +103,8 @@ class _KinkedModel:
         """The minimiser for the signs of θ, without those that would change; θ itself if that is no lower.
 
         On the way to the minimiser, coordinates that would cross zero stop there. Where all the way is too
-        far for the model to fall, go a part of it and solve again on what is left.
+        far for the model to fall, go a part of it, at least to the first crossing, and solve again on what is
+        left.
         """
         value = self.value(theta, r)
         for _ in range(DROPS):
@@ -113,20 +113,28 @@ class _KinkedModel:
             solution = self._solve(support, signs)
             if solution is None:
                 break
-            t = 1.0
-            while t > SHORTEST:
-                moved = part + t * (solution - part)
-                moved[(self.slopes[support] > 0.0) & (moved * signs <= 0.0)] = 0.0
+            step = solution - part
+            kinked = self.slopes[support] > 0.0
+            for t in self._lengths_to_try(part, step, kinked & (solution * signs <= 0.0)):
+                moved = part + t * step
+                moved[kinked & (moved * signs <= 0.0)] = 0.0
                 candidate = self._at(support, moved)
-                if (lower := self.value(*candidate)) < value:
+                if (reached := self.value(*candidate)) < value:
                     break
-                t *= 0.25
             else:
                 break
-            (theta, r), value = candidate, lower
+            (theta, r), value = candidate, reached
             if t == 1.0:
                 break
         return theta, r
+
+    @staticmethod
+    def _lengths_to_try(part: Vector, step: Vector, crossing: NDArray[np.bool_]) -> list[float]:
+        """All the way, shorter parts of it, and what leads exactly to the first crossing."""
+        first = float(np.min(-part[crossing] / step[crossing])) if crossing.any() else 0.0
+        shorter = [0.25**k for k in range(1, 14) if 0.25**k > first]
+        # One rounding further, so that the coordinate that crosses first is at zero or beyond, and stops.
+        return [1.0, *shorter, first * (1.0 + 1e-15)]
 
     def _at(self, support: NDArray[np.intp], values: Vector) -> tuple[Vector, Vector]:
         theta = np.zeros(len(self.c))
