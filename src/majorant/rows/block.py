@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import reduce
+from operator import add
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -138,10 +140,10 @@ class DenseBlock(Block):
         if indices is not None:
             X = np.asarray(self.X[indices], dtype=np.float64)
             return self._loss_part(theta, X, self.y[indices], self.s[indices])
-        total = LossSum(0.0, np.zeros(len(theta)))
-        for part, X in self._chunks(self._step):
-            total += self._loss_part(theta, X, self.y[part], self.s[part])
-        return total
+        parts = (
+            self._loss_part(theta, X, self.y[part], self.s[part]) for part, X in self._chunks(self._step)
+        )
+        return reduce(add, parts)
 
     def _loss_part(self, theta: Vector, X: Matrix, y: Vector, s: Vector) -> LossSum:
         # In place where it can be: on tall data these vectors are as much work as the products.
@@ -149,12 +151,11 @@ class DenseBlock(Block):
         margins += self.b * theta[-1]
         margins *= y
         values, slope = SquaredHinge.value_and_derivative(margins)
-        slope *= s
-        slope *= y
+        slope *= s * y
         gradient = np.empty(len(theta))
         gradient[:-1] = X.T @ slope
         gradient[-1] = self.b * slope.sum()
-        return LossSum(float(s @ values), gradient)
+        return LossSum(float((s * values).sum()), gradient)
 
     def gram(self) -> Matrix:
         p = self.n_features + 1
