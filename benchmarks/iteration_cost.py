@@ -38,13 +38,14 @@ def load(name):
     return X, y
 
 
-def best_of(function, repeats=5):
+def per_call(function):
+    """The median time of a call, over as many as the algorithm has iterations: the same for both."""
     times = []
-    for _ in range(repeats):
+    for _ in range(ITERATIONS):
         start = time.perf_counter()
         function()
         times.append(time.perf_counter() - start)
-    return min(times)
+    return float(np.median(times))
 
 
 def per_iteration(solver, objective):
@@ -71,7 +72,7 @@ def main():
         for solver in (Gradient(), MMSubspace(), MMInversion(), MM()):
             per_iteration(solver, objective)  # compile
             rounds = [
-                (best_of(pair), per_iteration(solver, objective), best_of(squares)) for _ in range(ROUNDS)
+                (per_call(pair), per_iteration(solver, objective), per_call(squares)) for _ in range(ROUNDS)
             ]
             pairs, iterations, products = (np.array(column) for column in zip(*rounds, strict=True))
             spent = iterations - products if solver.name == "mm-inversion" else iterations

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from majorant.status import Vector
+
 
 class SquaredHinge:
     """ρ²(v) = max(1 - v, 0)²: zero beyond the margin, quadratic inside it."""
@@ -35,7 +37,10 @@ class SquaredHinge:
         return -2.0 * np.maximum(1.0 - v, 0.0)
 
     @staticmethod
-    def value_and_derivative(v: Any) -> tuple[Any, Any]:
-        """Both at once, for the price of one."""
-        slack = np.maximum(1.0 - v, 0.0)
-        return slack * slack, -2.0 * slack
+    def weighted_sum(v: Vector, s: Vector) -> tuple[float, Vector]:
+        """Σ_k s_k ρ²(v_k) and the slopes s_k (ρ²)'(v_k), with as few passes as can be; v is overwritten."""
+        slack = np.maximum(np.subtract(1.0, v, out=v), 0.0, out=v)
+        slopes = s * slack
+        value = float(slopes @ slack)
+        slopes *= -2.0
+        return value, slopes

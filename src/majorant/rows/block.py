@@ -150,12 +150,12 @@ class DenseBlock(Block):
         margins = X @ theta[:-1]
         margins += self.b * theta[-1]
         margins *= y
-        values, slope = SquaredHinge.value_and_derivative(margins)
-        slope *= s * y
+        value, slope = SquaredHinge.weighted_sum(margins, s)
+        slope *= y
         gradient = np.empty(len(theta))
         gradient[:-1] = X.T @ slope
         gradient[-1] = self.b * slope.sum()
-        return LossSum(float((s * values).sum()), gradient)
+        return LossSum(value, gradient)
 
     def gram(self) -> Matrix:
         p = self.n_features + 1
