@@ -51,7 +51,7 @@ def climb(solver, evaluate, tightest):
                 break
         value = evaluate(**solver.get_result())["value"]
         rungs.append((tolerance, seconds, value))
-        stuck = len(rungs) > 3 and rungs[-4][2] <= value * (1 + 1e-12)
+        stuck = tolerance < 1e-6 and len(rungs) > 3 and rungs[-4][2] <= value * (1 + 1e-12)
         if seconds > PATIENCE or stuck or value <= tightest * (1 + 1e-9):
             break
     return rungs
@@ -61,13 +61,16 @@ def climb(solver, evaluate, tightest):
 def silence():
     """Some peers print from compiled code, past sys.stdout."""
     sys.stdout.flush()
-    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    kept = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
+    for descriptor in kept:
+        os.dup2(nowhere, descriptor)
     try:
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        for descriptor, copy in kept.items():
+            os.dup2(copy, descriptor)
+            os.close(copy)
         os.close(nowhere)
 
 

@@ -18,7 +18,6 @@ class Solver(BaseSolver):
         self.problem = problem(y, X, bias=1)
         kind = 5 if penalty == "l1" else 2
         self.options = f"-s {kind} -B 1 -R -c {1.0 / lam!r} -q"
-        self.sign = 1.0
         self.n_features = X.shape[1]
 
     def run(self, tolerance):

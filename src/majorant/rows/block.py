@@ -23,8 +23,7 @@ from majorant.status import Matrix, Vector
 
 Indices: TypeAlias = NDArray[np.int64]
 
-# Rows gathered at a time: 2,048 × 300 float64 stay within a second-level cache, and BLAS is at full
-# speed from a few hundred rows on.
+# Rows gathered or converted at a time: enough for BLAS, little beside X.
 CHUNK = 2048
 
 
@@ -52,18 +51,22 @@ class Block(ABC):
     def loss(self, theta: Vector, indices: Indices | None = None) -> LossSum:
         """The loss and its gradient, over all rows or over those given."""
 
-    @abstractmethod
     def gram(self) -> Matrix:
-        """LᵀSL."""
+        """LᵀSL: half of what all rows add up to."""
+        p = self.n_features + 1
+        H, c = np.zeros((p, p)), np.zeros(p)
+        self.add_rows(np.arange(self.n_samples), 1.0, H, c)
+        H *= 0.5
+        return H
 
-    @abstractmethod
     def gram_product(self, v: Vector) -> Vector:
-        """LᵀSL v."""
+        """LᵀSL v: half of the product when all rows are active."""
+        return 0.5 * self.active_product(np.ones(self.n_samples, dtype=np.bool_), v)
 
     def gram_along(self, D: Matrix) -> Matrix:
         """DᵀLᵀSLD, a product with X for each column of D."""
-        # BLAS takes some ten times as long for one product with two columns as for two products with one;
-        # for CSR, a loop over the columns inside of one pass is no faster.
+        # On cina0 one BLAS product with two columns took three times as long as two with one; on w8a a loop
+        # over the columns inside of one pass over CSR was no faster.
         images = np.stack([self.image(np.ascontiguousarray(d)) for d in D.T])
         return np.asarray((images * self.s) @ images.T)
 
@@ -157,33 +160,18 @@ class DenseBlock(Block):
         gradient[-1] = self.b * slope.sum()
         return LossSum(value, gradient)
 
-    def gram(self) -> Matrix:
-        p = self.n_features + 1
-        gram = np.zeros((p, p))
-        root = np.sqrt(self.s)
-        for part, X in self._chunks(CHUNK):
-            Z = X * root[part, np.newaxis]
-            gram[:-1, :-1] += Z.T @ Z
-            gram[-1, :-1] += self.b * (root[part] @ Z)
-        gram[:-1, -1] = gram[-1, :-1]
-        gram[-1, -1] = self.b**2 * self.s.sum()
-        return gram
-
-    def gram_product(self, v: Vector) -> Vector:
-        product = np.zeros(len(v))
-        for part, X in self._chunks(self._step):
-            image = self.s[part] * (X @ v[:-1] + self.b * v[-1])
-            product[:-1] += X.T @ image
-            product[-1] += self.b * image.sum()
-        return product
-
     def audit(self, theta: Vector) -> Survey:
-        weights = self.s * (self.image(theta) < 1.0)
-        squares = np.zeros(self.n_features + 1)
+        margins = self.image(theta)
+        weights = self.s * (margins < 1.0)
+        value, slope = SquaredHinge.weighted_sum(margins, self.s)
+        slope *= self.y
+        gradient, squares = np.zeros((2, self.n_features + 1))
         for part, X in self._chunks(CHUNK):
+            gradient[:-1] += slope[part] @ X
             squares[:-1] += weights[part] @ (X * X)
+        gradient[-1] = self.b * slope.sum()
         squares[-1] = self.b**2 * weights.sum()
-        return Survey(self.loss(theta), squares)
+        return Survey(LossSum(value, gradient), squares)
 
     def image(self, d: Vector) -> Vector:
         scores = np.empty(self.n_samples)
@@ -225,7 +213,7 @@ class DenseBlock(Block):
 def make_block(X: Any, y: Vector, s: Vector, *, intercept: bool) -> Block:
     """The block that fits the kind of X."""
     if sp.issparse(X):
-        # Imported late: numba alone would double the time that importing this package takes.
+        # Imported late: numba takes a third of a second, which dense data need not wait for.
         from majorant.rows.csr import CsrBlock
 
         return CsrBlock(X, y, s, intercept=intercept)

@@ -31,12 +31,6 @@ class CsrBlock(Block):
     def loss(self, theta: Vector, indices: Indices | None = None) -> LossSum:
         return LossSum(*kernels.loss(*self._csr, self.y, self.s, self.b, theta, indices))
 
-    def gram(self) -> Matrix:
-        return np.asarray(kernels.gram(*self._csr, self.s, self.b, self.n_features + 1))
-
-    def gram_product(self, v: Vector) -> Vector:
-        return np.asarray(kernels.gram_product(*self._csr, self.s, self.b, v))
-
     def audit(self, theta: Vector) -> Survey:
         value, gradient, squares = kernels.audit(*self._csr, self.y, self.s, self.b, theta)
         return Survey(LossSum(value, gradient), squares)

@@ -51,43 +51,6 @@ def loss(data, indices, indptr, y, s, b, theta, subset):
 
 
 @compiled
-def gram(data, indices, indptr, s, b, p):
-    """LᵀSL by the outer products of the rows: the lower triangle, then its mirror."""
-    total = np.zeros((p, p))
-    for k in range(s.size):
-        start = indptr[k]
-        stop = indptr[k + 1]
-        for e in range(start, stop):
-            weighted = s[k] * data[e]
-            row = total[indices[e]]
-            for f in range(start, e + 1):
-                row[indices[f]] += weighted * data[f]
-            total[p - 1, indices[e]] += b * weighted
-        total[p - 1, p - 1] += b * b * s[k]
-    for i in range(p):
-        for j in range(i):
-            total[j, i] = total[i, j]
-    return total
-
-
-@compiled
-def gram_product(data, indices, indptr, s, b, v):
-    """LᵀSL v, one pass."""
-    product = np.zeros(v.size)
-    image_sum = 0.0
-    for k in range(s.size):
-        image = b * v[-1]
-        for e in range(indptr[k], indptr[k + 1]):
-            image += data[e] * v[indices[e]]
-        image *= s[k]
-        image_sum += image
-        for e in range(indptr[k], indptr[k + 1]):
-            product[indices[e]] += image * data[e]
-    product[-1] = b * image_sum
-    return product
-
-
-@compiled
 def audit(data, indices, indptr, y, s, b, theta):
     """Σ s ρ²(v), its gradient, and the squared lengths of the columns over the active rows: one pass."""
     intercept = b * theta[-1]

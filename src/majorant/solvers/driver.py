@@ -143,8 +143,9 @@ class _Run:
     def _take(self, n: int, iterate: Iterate) -> Status | None:
         """Measure an iterate, off the clock, and say whether to stop there."""
         if isinstance(iterate, Underway):
-            # Not measured again but for its Φ: what it cost is the point of it.
-            at = Evaluated(iterate.theta, iterate.value, np.zeros_like(iterate.theta), carried=True)
+            # Only its Φ is known; nobody shall take a gradient from it.
+            unknown = np.full_like(iterate.theta, np.nan)
+            at = Evaluated(iterate.theta, iterate.value, unknown, carried=True)
             stationarity = self.stationarity
         else:
             at = iterate if isinstance(iterate, Evaluated) else self.objective.evaluate(iterate.theta)

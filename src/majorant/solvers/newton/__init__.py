@@ -167,9 +167,6 @@ def _blur(objective: Objective, at: Evaluated) -> Vector:
     theta = at.theta.copy()
     zero = (theta[:-1] == 0.0) & (objective.factor > 0.0)
     slope = -at.loss_gradient[:-1][zero] / objective.factor[zero]
-    # At the largest slope itself the balance is at infinity.
-    largest = 0.999 * float(
-        objective.potential.derivative(np.array([1e6 * objective.potential.zero_width]))[0]
-    )
+    largest = 0.999 * objective.potential.steepest  # at the largest itself the balance is at infinity
     theta[:-1][zero] = objective.potential.at_slope(np.clip(slope, -largest, largest))
     return theta

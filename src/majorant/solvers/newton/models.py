@@ -21,7 +21,7 @@ from majorant.objective import Objective
 from majorant.status import Evaluated, Matrix, Vector
 
 ACCURACY = 0.05
-# Flops of the sweeps between two solves on the support, some 3 ms' worth.
+# Flops of the sweeps between two solves on the support.
 SWEEP_WORK = 3e6
 ROUNDS = 30
 SMOOTH_STEPS = 30
