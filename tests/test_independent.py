@@ -47,6 +47,6 @@ def test_same_minimum(potential, seed):
     if potential.smooth:
         solvers += [MM(), MMInversion(), MMSubspace()]
     for solver in solvers:
-        result = solve(solver, objective, tol=1e-6, max_iter=100_000)
+        result = solve(solver, objective, tol=1e-8, max_iter=200_000)
         assert result.status.converged, solver.name
         assert abs(result.iterate.value - reference) <= 1e-8 * reference, solver.name

@@ -51,7 +51,7 @@ def test_stationarity_ignores_units_weights_and_repetition():
 
     def stationarity(X, s, y=y, theta=THETA):
         objective = Objective(MemoryRows(X, y, s), Zero())
-        return objective.stationarity(objective.evaluate(theta))
+        return objective.certify(theta)[1].stationarity
 
     reference = stationarity(X, s)
     units = np.array([1e10, 1.0, 1e-3, 7.0, 1.0, 1.0])
@@ -64,9 +64,9 @@ def test_stationarity_ignores_units_weights_and_repetition():
 def test_stationarity_is_at_most_one_at_zero_and_at_least_its_quick_bound(potential):
     objective = random_objective(potential)
     at_zero = objective.evaluate(objective.start())
-    assert objective.stationarity(at_zero) <= 1.0 + 1e-12
+    assert objective.certify(at_zero.theta)[1].stationarity <= 1.0 + 1e-12
     at = objective.evaluate(THETA)
-    assert objective.quick_stationarity(at) <= objective.stationarity(at)
+    assert objective.estimate(at).stationarity <= objective.certify(at.theta)[1].stationarity
 
 
 def test_stationarity_is_not_fooled_by_a_huge_row_past_its_margin():
@@ -80,12 +80,12 @@ def test_stationarity_is_not_fooled_by_a_huge_row_past_its_margin():
     assert np.max(hidden) < 1e-5
     seen = hidden * np.sqrt(objective.rows.gram_diagonal[:-1] / active)
     assert np.max(seen) > 1e-2
-    assert objective.stationarity(at) >= np.max(seen)
+    assert objective.certify(at.theta)[1].stationarity >= np.max(seen)
 
 
 def test_stationarity_of_balanced_classes_and_useless_features_is_zero_at_zero():
     objective = Objective(MemoryRows(np.zeros((4, 2)), np.array([1.0, -1, 1, -1])), L2(1.0))
-    assert objective.stationarity(objective.evaluate(np.zeros(3))) == 0.0
+    assert objective.certify(np.zeros(3))[1].stationarity == 0.0
 
 
 @pytest.mark.parametrize(("X", "s"), [(1e200, 1.0), (1.0, 1e308)])

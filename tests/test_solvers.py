@@ -43,7 +43,8 @@ def test_hybrids_are_a_chain_of_two(first, then):
     rest = solve(then, objective, warm.iterate.theta, tol=0, max_iter=7)
     assert np.array_equal(hybrid.iterate.theta, rest.iterate.theta)
     values = np.append(warm.history.column("objective"), rest.history.column("objective")[1:])
-    assert np.array_equal(hybrid.history.column("objective"), values)
+    # The last one of a run is evaluated afresh, in another order of sums.
+    assert np.allclose(hybrid.history.column("objective"), values, rtol=1e-14, atol=0.0)
     assert np.all(np.diff(hybrid.history.column("objective")[5:]) <= 1e-12 * values[5])
 
 

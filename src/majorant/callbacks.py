@@ -113,23 +113,23 @@ class Progress(Callback):
             self._last = time.monotonic()
             self._print(
                 f"iteration {record.iteration:5d}  {record.time:8.3f} s  "
-                f"objective {record.objective:.8e}  stationarity {record.stationarity:.2e} "
-                f"({progress_fraction(record.stationarity, self._tol):4.0%})  "
+                f"objective {record.objective:.8e}  {record.certificate} "
+                f"({progress_fraction(record.certificate.error, self._tol):4.0%})  "
                 f"non-zeros {record.nonzeros}"
             )
         return None
 
     def on_end(self, result: Result) -> None:
-        self._print(f"{result.status.value} Stationarity {result.stationarity:.2e}.")
+        self._print(f"{result.status.value} ({result.certificate})")
 
     def _print(self, line: str) -> None:
         print(line, file=self.stream or sys.stderr, flush=True)
 
 
-def progress_fraction(stationarity: float, tol: float) -> float:
-    """How much of the way from stationarity 1 to `tol` is done, on a log10 scale."""
-    if stationarity <= tol:
+def progress_fraction(error: float, tol: float) -> float:
+    """How much of the way from a certificate of 1 to `tol` is done, on a log10 scale."""
+    if error <= tol:
         return 1.0
-    if not 0.0 < tol < 1.0 or not math.isfinite(stationarity):
+    if not 0.0 < tol < 1.0 or not math.isfinite(error):
         return 0.0
-    return min(max(math.log10(stationarity) / math.log10(tol), 0.0), 1.0)
+    return min(max(math.log10(error) / math.log10(tol), 0.0), 1.0)

@@ -31,26 +31,26 @@ SCORES = {
 
 
 class ProgressBar(Callback):
-    """A bar on a log10 scale of the stationarity; plain lines where the output is no terminal."""
+    """A bar on a log10 scale of the certificate; plain lines where the output is no terminal."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self.bar = Progress(
             TextColumn("training"),
             BarColumn(),
-            TextColumn("{task.percentage:>3.0f} %  stationarity {task.fields[stationarity]:.1e}"),
+            TextColumn("{task.percentage:>3.0f} %  {task.fields[certificate]}"),
             TimeElapsedColumn(),
             console=console,
         )
-        self._task = self.bar.add_task("training", total=1.0, stationarity=1.0)
+        self._task = self.bar.add_task("training", total=1.0, certificate="")
         self._tol = 0.0
 
     def on_begin(self, objective: Objective, tol: float) -> None:
         self._tol = tol
 
     def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
-        done = progress_fraction(record.stationarity, self._tol)
-        self.bar.update(self._task, completed=done, stationarity=record.stationarity)
+        done = progress_fraction(record.certificate.error, self._tol)
+        self.bar.update(self._task, completed=done, certificate=str(record.certificate))
         return None
 
 

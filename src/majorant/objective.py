@@ -8,28 +8,33 @@ The gradient is Eq. (eq:gradient) with Eq. (eq:gradientreg). Where φ has a kink
 smallest norm of the subdifferential takes its place: at w_i = 0 the smooth part of the gradient, shrunk
 towards zero by c_i φ'(0+).
 
-The certificate. `stationarity` is max_i |∂⁰_iΦ(θ)|/√H_ii, H = LᵀSL over the rows active at θ, divided by the
-same measure of the loss's gradient at θ = 0. (A row of huge values that is long past its margin would hide
-the violations of all others, were it counted. `violations` counts it all the same, since that needs no pass
-over the rows: a lower bound, and what solvers steer by.) Dividing by √H_ii makes it indifferent to the units
-of the features, to the scale of the weights and to repeated rows; dividing by the value at θ = 0, always the
-same point, makes a warm start mean the same as a cold one; leaving the penalty out of the divisor keeps it
-away from zero when λ is near the value that makes all coefficients zero. A divisor below 1e-8 of its
-Cauchy-Schwarz bound 2√Φ(0) (classes in balance, features unrelated to them) is rounding, and that much
-is taken instead.
+The certificate has two numbers. `gap`, for convex penalties, bounds how far Φ is above its minimum, relative
+to Φ (`duality.py`). `stationarity`, for all, is max_i |∂⁰_iΦ(θ)|/√H_ii, H = LᵀSL over the rows active at θ,
+divided by the same measure of the loss's gradient at θ = 0. (A row of huge values that is long past its
+margin would hide the violations of all others, were it counted. `violations` counts it all the same, since
+that needs no pass over the rows: a lower bound, and what solvers steer by.) Dividing by √H_ii makes it
+indifferent to the units of the features, to the scale of the weights and to repeated rows; dividing by the
+value at θ = 0, always the same point, makes a warm start mean the same as a cold one; leaving the penalty out
+of the divisor keeps it away from zero when λ is near the value that makes all coefficients zero. A divisor
+below 1e-8 of its Cauchy-Schwarz bound 2√Φ(0) (classes in balance, features unrelated to them) is rounding,
+and that much is taken instead.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from majorant.duality import Dual
 from majorant.errors import ScaleError
 from majorant.potentials import Potential
 from majorant.rows import Rows
-from majorant.status import Evaluated, Vector
+from majorant.rows.protocol import LossSum
+from majorant.status import Certificate, Evaluated, Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,22 +97,35 @@ class Objective:
 
     # The certificate ---------------------------------------------------------------------------
 
-    def certify(self, theta: Vector) -> tuple[Evaluated, float]:
-        """θ evaluated afresh, and its stationarity: one pass over the rows."""
+    def certify(self, theta: Vector) -> tuple[Evaluated, Certificate]:
+        """θ evaluated afresh, and what is certain of it: one pass over the rows."""
         audit = self.rows.audit(theta)
         at = Evaluated(theta, audit.loss.value + self.penalty(theta), audit.loss.gradient)
         # A feature that no active row has is measured by all rows, as in `violations`.
         squares = np.where(audit.squares > 0, audit.squares, self.rows.gram_diagonal)
         longer = np.sqrt(self.rows.gram_diagonal / np.where(squares > 0, squares, 1.0))
-        return at, float(np.max(self.violations(at) * np.where(squares > 0, longer, 1.0)))
+        stationarity = float(np.max(self.violations(at) * np.where(squares > 0, longer, 1.0)))
+        return at, Certificate(stationarity, self._gap(at, (audit.negative, audit.positive)))
 
-    def stationarity(self, at: Evaluated) -> float:
-        """How far θ is from stationary: 0 at a stationary point, about 1 at θ = 0."""
-        return self.certify(at.theta)[1]
+    def estimate(self, at: Evaluated) -> Certificate:
+        """The certificate as far as it is known without a pass over the rows.
 
-    def quick_stationarity(self, at: Evaluated) -> float:
-        """A lower bound of the stationarity that needs no pass over the rows."""
-        return float(np.max(self.violations(at)))
+        The stationarity is a lower bound of the true one. The gap is the true one if the intercept is at its
+        best; if not, what balancing the classes will cost is known to first order.
+        """
+        loss = LossSum(at.value - self.penalty(at.theta), at.loss_gradient)
+        gap = self._gap(at, (loss,), unbalanced=2.0 * abs(float(at.theta[-1] * at.loss_gradient[-1])))
+        return Certificate(float(np.max(self.violations(at))), gap)
+
+    def _gap(self, at: Evaluated, losses: Sequence[LossSum], unbalanced: float = 0.0) -> float:
+        if not self._dual.bounds:
+            return math.nan
+        gap = at.value - self._dual.value(at.theta, losses) + unbalanced
+        return max(float(gap), 0.0) / at.value if at.value > 0.0 else 0.0
+
+    @cached_property
+    def _dual(self) -> Dual:
+        return Dual(self.potential, self.factor, self.eta)
 
     @cached_property
     def violation_scale(self) -> Vector:

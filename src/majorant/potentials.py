@@ -26,6 +26,9 @@ import numpy as np
 from majorant.errors import MajorantError
 from majorant.status import Vector
 
+# A coefficient beyond all others, whose square is still a number.
+FAR = 1e100
+
 
 class Potential(ABC):
     """An even function φ of one number with φ(√·) concave."""
@@ -78,12 +81,29 @@ class Potential(ABC):
 
     @property
     def steepest(self) -> float:
-        """The largest |φ'|: the strongest pull that φ can hold; asked for if there is a `zero_width`."""
-        return math.inf
+        """The supremum of |φ'|: the strongest pull that φ can hold."""
+        if self.convex:
+            return float(self.derivative(np.array([FAR]))[0])
+        return self.slope_at_zero if self.concave else math.inf
 
     def curvature(self, w: Vector) -> Vector:
         """A curvature for Newton's method, at most ψ: φ'' where φ is convex, ψ itself by default."""
         return self.weight(w)
+
+    def conjugate(self, u: Vector) -> Vector:
+        """φ*(u) = sup_w (uw - φ(w)) for |u| ≤ `steepest`, where φ is convex.
+
+        Without a closed form, by bisection for φ'(w) = |u|; the tangent at the lower end bounds the rest.
+        """
+        u = np.minimum(np.abs(u), (1.0 - 1e-9) * self.steepest)
+        low, high = np.full_like(u, -math.log(FAR)), np.full_like(u, math.log(FAR))
+        for _ in range(64):
+            middle = 0.5 * (low + high)
+            below = self.derivative(np.exp(middle)) <= u
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        low, high = np.exp(low), np.exp(high)
+        bound = u * low - self.value(low) + (u - self.derivative(low)) * (high - low)
+        return np.maximum(bound, -self.value(np.zeros_like(u)))
 
     def stepping_stones(self, scale: float) -> tuple[Potential, ...]:
         """Easier potentials to solve first, roughly and in this order, on the way from zero to this one.
@@ -175,6 +195,9 @@ class Hyperbolic(Potential):
         root = np.hypot(w, self.delta)
         return self.lam / root * (self.delta / root) ** 2
 
+    def conjugate(self, u: Vector) -> Vector:
+        return -self.delta * np.sqrt((self.lam - u) * (self.lam + u))
+
     def stepping_stones(self, scale: float) -> tuple[Potential, ...]:
         # The sharp problem finds out quickly which coefficients matter.
         return (L1(self.lam),) if self.lam > 0 else ()
@@ -258,6 +281,9 @@ class L1(Potential):
     def slope_at_zero(self) -> float:
         return self.lam
 
+    def conjugate(self, u: Vector) -> Vector:
+        return np.zeros_like(u)
+
     def prox(self, w: Vector, step: Vector) -> Vector:
         return np.sign(w) * np.maximum(np.abs(w) - step * self.lam, 0.0)
 
@@ -286,6 +312,9 @@ class L2(Potential):
     def lipschitz(self) -> float:
         return self.lam
 
+    def conjugate(self, u: Vector) -> Vector:
+        return u**2 / (2.0 * self.lam) if self.lam > 0 else np.zeros_like(u)
+
     def prox(self, w: Vector, step: Vector) -> Vector:
         return w / (1.0 + step * self.lam)
 
@@ -308,6 +337,9 @@ class Zero(Potential):
     @property
     def lipschitz(self) -> float:
         return 0.0
+
+    def conjugate(self, u: Vector) -> Vector:
+        return np.zeros_like(u)
 
     def prox(self, w: Vector, step: Vector) -> Vector:
         return w.copy()

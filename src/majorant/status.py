@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
@@ -20,7 +21,7 @@ Matrix = NDArray[np.float64]
 class Status(Enum):
     """Why a solver stopped. The value is the sentence a user reads."""
 
-    CONVERGED = "Converged: the stationarity is within the tolerance."
+    CONVERGED = "Converged: the certificate is within the tolerance."
     MAX_ITER = "The iteration limit was reached before the tolerance."
     STALLED = "No further progress is possible in floating-point arithmetic."
     NOT_FINITE = "The iterates left the range of floating-point numbers; the last finite one is kept."
@@ -62,14 +63,43 @@ class Evaluated(Iterate):
 
 
 @dataclass(frozen=True)
+class Certificate:
+    """How far θ is from optimal, in numbers that anyone can compute again.
+
+    `gap` bounds (Φ(θ) - min Φ)/Φ(θ); it is nan where nothing bounds it (not convex, or a feature without any
+    penalty). `stationarity` measures the gradient.
+    """
+
+    stationarity: float
+    gap: float = math.nan
+
+    @property
+    def error(self) -> float:
+        """What the tolerance is compared with: the gap where there is one, else the stationarity."""
+        return self.stationarity if math.isnan(self.gap) else self.gap
+
+    def __str__(self) -> str:
+        return f"{'stationarity' if math.isnan(self.gap) else 'duality gap'} {self.error:.1e}"
+
+
+@dataclass(frozen=True)
 class Record:
-    """One line of the trace, measured outside the solver's clock."""
+    """One line of the trace, measured outside the solver's clock.
+
+    Until the last, gap and stationarity are estimates that need no pass over the rows.
+    """
 
     iteration: int
     time: float
     objective: float
+    gap: float
     stationarity: float
     nonzeros: int
+
+    @property
+    def certificate(self) -> Certificate:
+        """Gap and stationarity as one."""
+        return Certificate(self.stationarity, self.gap)
 
 
 class History(Sequence[Record]):
@@ -122,5 +152,5 @@ class Result:
     iterate: Evaluated
     status: Status
     n_iter: int
-    stationarity: float
+    certificate: Certificate
     history: History

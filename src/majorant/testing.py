@@ -40,6 +40,7 @@ def check_potential(potential: Potential) -> None:
     _law_prox(potential)
     _law_zeros(potential)
     _law_newton(potential)
+    _law_conjugate(potential)
 
 
 def check_solver(solver: Solver, potential: Potential | None = None) -> None:
@@ -59,7 +60,7 @@ def check_solver(solver: Solver, potential: Potential | None = None) -> None:
     if solver.monotone:
         assert np.all(np.diff(values) <= 1e-12 * np.abs(values[:-1])), "Φ increased"
     if not solver.stochastic:
-        assert result.status.converged, f"not converged: stationarity {result.stationarity:.1e}"
+        assert result.status.converged, f"not converged: {result.certificate}"
     else:
         # How far 200 epochs lead depends on the step; where they lead is tested for each by itself.
         assert values[-1] < values[0], "a stochastic solver made no progress"
@@ -182,6 +183,19 @@ def _law_newton(potential: Potential) -> None:
         slopes = np.linspace(-0.99, 0.99, 34) * potential.steepest
         there = potential.derivative(potential.at_slope(slopes))
         assert np.allclose(there, slopes, rtol=1e-9), "φ'(at_slope(s)) ≠ s"
+
+
+def _law_conjugate(potential: Potential) -> None:
+    w = _points(potential)
+    slopes = potential.derivative(w)
+    assert np.all(slopes <= potential.steepest * (1 + 1e-12)), "φ' exceeds `steepest`"
+    if not potential.convex:
+        return
+    value, conjugate = potential.value(w), potential.conjugate(slopes)
+    slack = 1e-9 * (np.abs(value) + np.abs(slopes * w))
+    assert np.all(np.abs(conjugate + value - slopes * w) <= slack), "φ*(φ'(w)) ≠ φ'(w) w - φ(w)"
+    products = slopes[:, np.newaxis] * w
+    assert np.all(conjugate[:, np.newaxis] + value >= products - slack), "φ*(u) + φ(w) < uw"
 
 
 def _law_zeros(potential: Potential) -> None:

@@ -10,7 +10,7 @@ def convergence_advice(result: Result, solver: Solver, tol: float) -> str:
     """The text of the ConvergenceWarning."""
     plural = "" if result.n_iter == 1 else "s"
     reached = (
-        f"{result.status.value} Stationarity {result.stationarity:.1e} after {result.n_iter} "
+        f"{result.status.value} Reached: {result.certificate} after {result.n_iter} "
         f"iteration{plural} of {solver.name!r}, tol is {tol:.1e}: "
     )
     return reached + _what_to_do(result.status, solver)
@@ -20,7 +20,7 @@ def _what_to_do(status: Status, solver: Solver) -> str:
     if status is Status.NOT_FINITE:
         return "use a smaller step, or scale the features."
     if status is Status.STALLED:
-        return "standardise the features, or take a tol above the stationarity reached."
+        return "standardise the features, or take a tol above what was reached."
     if status in (Status.TIME_LIMIT, Status.STOPPED):
         return "give it more time, or accept what was reached."
     if solver.name == "newton":

@@ -66,8 +66,8 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     class_weight : dict or "balanced", optional
         Factors of the sample weights, by class. "balanced" makes both classes weigh the same.
     tol : float, default=1e-6
-        The stationarity at which to stop: the largest component of the gradient, each in units of its
-        feature's length, relative to θ = 0. It means the same for warm and cold starts.
+        The certificate at which to stop: `gap_`, where there is one, else `stationarity_`. It means the same
+        for warm and cold starts.
     max_iter : int, default=1000
         The most iterations, or epochs of a stochastic solver.
     zero_tol : "auto" or float, default="auto"
@@ -93,15 +93,20 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_iter_ : int
         Iterations taken.
     converged_ : bool
-        Whether `stationarity_` is within `tol`.
+        Whether the certificate is within `tol`: `gap_`, or `stationarity_` where that is nan.
     status_ : Status
         Why the solver stopped; ``status_.value`` is a sentence.
     objective_ : float
         Φ at the coefficients.
+    gap_ : float
+        The duality gap relative to Φ: the minimum is no lower than (1 - gap_) Φ. nan for penalties that are
+        not convex, and where a feature has no penalty at all. Like `stationarity_`, at the point where the
+        solver stopped (before small coefficients are set to zero).
     stationarity_ : float
-        The certificate, at the point where the solver stopped (before small coefficients are set to zero).
+        The largest component of the gradient (at a kink, of the smallest subgradient), each in units of its
+        feature's length over the rows inside the margin, relative to θ = 0.
     history_ : History
-        Time, objective, stationarity and non-zeros per iteration; ``history_.to_frame()`` for pandas.
+        Time, objective, gap, stationarity and non-zeros per iteration; ``history_.to_frame()`` for pandas.
     solver_ : Solver
         What "auto" chose.
     n_features_in_, feature_names_in_
@@ -293,7 +298,8 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.status_ = result.status
         self.converged_ = result.status.converged
         self.objective_ = at.value
-        self.stationarity_ = result.stationarity
+        self.gap_ = result.certificate.gap
+        self.stationarity_ = result.certificate.stationarity
         self.history_ = result.history
 
     # Predicting --------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from majorant.losses import SquaredHinge
-from majorant.rows.protocol import LossSum, Survey
+from majorant.rows.protocol import Audit, LossSum
 from majorant.status import Matrix, Vector
 
 Indices: TypeAlias = NDArray[np.int64]
@@ -70,13 +70,9 @@ class Block(ABC):
         images = np.stack([self.image(np.ascontiguousarray(d)) for d in D.T])
         return np.asarray((images * self.s) @ images.T)
 
-    def survey(self) -> Survey:
-        """The loss at θ = 0 and the diagonal of LᵀSL."""
-        return self.audit(np.zeros(self.n_features + 1))
-
     @abstractmethod
-    def audit(self, theta: Vector) -> Survey:
-        """The loss at θ and the diagonal of LᵀSL over the rows that are active there."""
+    def audit(self, theta: Vector) -> Audit:
+        """The loss at θ by class, and the diagonal of LᵀSL over the rows that are active there."""
 
     @abstractmethod
     def squared_norms(self) -> Vector:
@@ -160,18 +156,20 @@ class DenseBlock(Block):
         gradient[-1] = self.b * slope.sum()
         return LossSum(value, gradient)
 
-    def audit(self, theta: Vector) -> Survey:
+    def audit(self, theta: Vector) -> Audit:
         margins = self.image(theta)
+        by_class = np.stack([self.y < 0.0, self.y > 0.0])
+        values = by_class @ (self.s * SquaredHinge.value(margins))
+        slopes = by_class * (self.s * self.y * SquaredHinge.derivative(margins))
         weights = self.s * (margins < 1.0)
-        value, slope = SquaredHinge.weighted_sum(margins, self.s)
-        slope *= self.y
-        gradient, squares = np.zeros((2, self.n_features + 1))
+        gradients, squares = np.zeros((2, self.n_features + 1)), np.zeros(self.n_features + 1)
         for part, X in self._chunks(CHUNK):
-            gradient[:-1] += slope[part] @ X
+            gradients[:, :-1] += slopes[:, part] @ X
             squares[:-1] += weights[part] @ (X * X)
-        gradient[-1] = self.b * slope.sum()
+        gradients[:, -1] = self.b * slopes.sum(axis=1)
         squares[-1] = self.b**2 * weights.sum()
-        return Survey(LossSum(value, gradient), squares)
+        negative, positive = map(LossSum, values.tolist(), gradients)
+        return Audit(negative, positive, squares)
 
     def image(self, d: Vector) -> Vector:
         scores = np.empty(self.n_samples)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from majorant.rows import kernels
 from majorant.rows.block import Block, Indices
-from majorant.rows.protocol import LossSum, Survey
+from majorant.rows.protocol import Audit, LossSum
 from majorant.status import Matrix, Vector
 
 
@@ -31,9 +31,10 @@ class CsrBlock(Block):
     def loss(self, theta: Vector, indices: Indices | None = None) -> LossSum:
         return LossSum(*kernels.loss(*self._csr, self.y, self.s, self.b, theta, indices))
 
-    def audit(self, theta: Vector) -> Survey:
-        value, gradient, squares = kernels.audit(*self._csr, self.y, self.s, self.b, theta)
-        return Survey(LossSum(value, gradient), squares)
+    def audit(self, theta: Vector) -> Audit:
+        values, gradients, squares = kernels.audit(*self._csr, self.y, self.s, self.b, theta)
+        negative, positive = map(LossSum, values.tolist(), gradients)
+        return Audit(negative, positive, squares)
 
     def squared_norms(self) -> Vector:
         return np.asarray(kernels.squared_norms(*self._csr))

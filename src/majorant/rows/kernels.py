@@ -52,13 +52,11 @@ def loss(data, indices, indptr, y, s, b, theta, subset):
 
 @compiled
 def audit(data, indices, indptr, y, s, b, theta):
-    """Σ s ρ²(v), its gradient, and the squared lengths of the columns over the active rows: one pass."""
+    """Σ s ρ²(v) and its gradient by class, and the squared lengths of the columns over the active rows."""
     intercept = b * theta[-1]
-    gradient = np.zeros(theta.size)
+    totals = np.zeros(2)
+    gradients = np.zeros((2, theta.size))
     squares = np.zeros(theta.size)
-    total = 0.0
-    slope_sum = 0.0
-    weight_sum = 0.0
     for k in range(y.size):
         score = intercept
         for e in range(indptr[k], indptr[k + 1]):
@@ -66,16 +64,16 @@ def audit(data, indices, indptr, y, s, b, theta):
         margin = y[k] * score
         if margin < 1.0:
             slope = s[k] * y[k] * _derivative(margin)
-            total += s[k] * _value(margin)
-            slope_sum += slope
-            weight_sum += s[k]
+            side = 1 if y[k] > 0.0 else 0
+            totals[side] += s[k] * _value(margin)
+            gradient = gradients[side]
+            gradient[-1] += b * slope
+            squares[-1] += b * b * s[k]
             for e in range(indptr[k], indptr[k + 1]):
                 x = np.float64(data[e])
                 gradient[indices[e]] += slope * x
                 squares[indices[e]] += s[k] * x * x
-    gradient[-1] = b * slope_sum
-    squares[-1] = b * b * weight_sum
-    return total, gradient, squares
+    return totals, gradients, squares
 
 
 @compiled

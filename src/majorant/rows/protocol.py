@@ -49,14 +49,22 @@ class LossSum:
 
 
 @dataclass(frozen=True, eq=False)
-class Survey:
-    """What is known of the rows before any θ: the loss at θ = 0 and the squared lengths of the columns."""
+class Audit:
+    """What a certificate needs: the loss at θ by class, and the squared lengths of the active columns."""
 
-    loss: LossSum
+    negative: LossSum
+    positive: LossSum
     squares: Vector
 
-    def __add__(self, other: Survey) -> Survey:
-        return Survey(self.loss + other.loss, self.squares + other.squares)
+    @property
+    def loss(self) -> LossSum:
+        """The loss over both classes."""
+        return self.negative + self.positive
+
+    def __add__(self, other: Audit) -> Audit:
+        return Audit(
+            self.negative + other.negative, self.positive + other.positive, self.squares + other.squares
+        )
 
 
 class Batch(NamedTuple):
@@ -101,9 +109,9 @@ class Rows(ABC):
         return self.total(lambda block: block.gram_product(v))
 
     @cached_property
-    def survey(self) -> Survey:
-        """One pass over the rows for all that is asked of them again and again."""
-        return self.total(lambda block: block.survey())
+    def survey(self) -> Audit:
+        """The audit at θ = 0, where every row is active: asked for again and again."""
+        return self.audit(np.zeros(self.n_features + 1))
 
     @property
     def gram_diagonal(self) -> Vector:
@@ -113,10 +121,14 @@ class Rows(ABC):
     @property
     def loss_at_zero(self) -> LossSum:
         """The loss at θ = 0, which is Σ_k s_k, and its gradient there."""
+        return self._loss_at_zero
+
+    @cached_property
+    def _loss_at_zero(self) -> LossSum:
         return self.survey.loss
 
-    def audit(self, theta: Vector) -> Survey:
-        """The loss at θ, and the squared lengths of the columns over the rows that are active there."""
+    def audit(self, theta: Vector) -> Audit:
+        """The loss at θ by class, and the squared lengths of the columns over the rows active there."""
         return self.total(lambda block: block.audit(theta))
 
     def gram_along(self, D: Matrix) -> Matrix:

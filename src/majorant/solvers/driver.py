@@ -15,9 +15,19 @@ import numpy as np
 from majorant.callbacks import Callback
 from majorant.objective import Objective
 from majorant.solvers.base import Solver, require_suitable
-from majorant.status import Evaluated, History, Iterate, Record, Result, Status, Underway, Vector
+from majorant.status import (
+    Certificate,
+    Evaluated,
+    History,
+    Iterate,
+    Record,
+    Result,
+    Status,
+    Underway,
+    Vector,
+)
 
-# So many iterates of a deterministic solver without a lower Φ or a lower stationarity than ever before mean
+# So many iterates of a deterministic solver without a lower Φ or a better certificate than ever before mean
 # that none will come.
 IDLE = 50
 
@@ -120,8 +130,8 @@ class _Run:
         self.objective, self.tol, self.callbacks, self.patience = objective, tol, callbacks, patience
         self.clock, self.history = Stopwatch(), History()
         self.last: Evaluated | None = None
-        self.stationarity = float("nan")
-        # Of the iterates that were not underway: the last θ, the best Φ and stationarity, and since when.
+        self.certificate = Certificate(math.nan)
+        # Of the iterates that were not underway: the last θ, the best Φ and certificate, and since when.
         self._settled: Vector | None = None
         self._best = (np.inf, np.inf)
         self._idle = 0
@@ -146,50 +156,52 @@ class _Run:
             # Only its Φ is known; nobody shall take a gradient from it.
             unknown = np.full_like(iterate.theta, np.nan)
             at = Evaluated(iterate.theta, iterate.value, unknown, carried=True)
-            stationarity = self.stationarity
+            certificate = self.certificate
         else:
             at = iterate if isinstance(iterate, Evaluated) else self.objective.evaluate(iterate.theta)
-            stationarity = self.objective.quick_stationarity(at)
-            if stationarity <= self.tol:
-                at, stationarity = self.objective.certify(at.theta)
+            certificate = self.objective.estimate(at)
+            if certificate.error <= self.tol:
+                at, certificate = self.objective.certify(at.theta)
         finite = np.isfinite(at.value) and np.isfinite(at.theta).all()
-        if not finite or (np.isnan(stationarity) and self.history):
+        if not finite or (np.isnan(certificate.error) and self.history):
             return Status.NOT_FINITE
-        self._record(n, at, stationarity)
+        self._record(n, at, certificate)
         answers = [callback.on_iterate(at, self.history[-1]) for callback in self.callbacks]
         if not isinstance(iterate, Underway):
-            if stationarity <= self.tol:
+            if certificate.error <= self.tol:
                 return Status.CONVERGED
-            if self._stalled(at, stationarity):
+            if self._stalled(at, certificate.error):
                 return Status.STALLED
         return next((answer for answer in answers if answer is not None), None)
 
-    def _stalled(self, at: Evaluated, stationarity: float) -> bool:
+    def _stalled(self, at: Evaluated, error: float) -> bool:
         """Whether θ is what it was, or has only been shaken by rounding for some time."""
         same = self._settled is not None and np.array_equal(self._settled, at.theta)
         self._settled = at.theta
-        best = (min(at.value, self._best[0]), min(stationarity, self._best[1]))
+        best = (min(at.value, self._best[0]), min(error, self._best[1]))
         self._idle = self._idle + 1 if best == self._best else 0
         self._best = best
         return same or self._idle >= self.patience
 
-    def _record(self, n: int, at: Evaluated, stationarity: float) -> None:
+    def _record(self, n: int, at: Evaluated, certificate: Certificate) -> None:
         nonzeros = int(np.count_nonzero(np.abs(at.theta[:-1]) > self.objective.potential.zero_width))
-        record = Record(n, self.clock.seconds, at.value, stationarity, nonzeros)
-        self.last, self.stationarity = at, stationarity
+        gap, stationarity = certificate.gap, certificate.stationarity
+        record = Record(n, self.clock.seconds, at.value, gap, stationarity, nonzeros)
+        self.last, self.certificate = at, certificate
         self.history.append(record)
 
     def result(self, status: Status, start: Vector) -> Result:
         """The last point, evaluated afresh whatever was carried to it, and what is true of it."""
         if self.last is None:  # the starting point itself has no finite value
             at = Evaluated(start, float("nan"), np.zeros_like(start))
-            self.history.append(Record(0, self.clock.seconds, at.value, float("nan"), 0))
-            return Result(at, status, 0, float("nan"), self.history)
+            self.history.append(Record(0, self.clock.seconds, at.value, math.nan, math.nan, 0))
+            return Result(at, status, 0, self.certificate, self.history)
         at = self.last
         if status is not Status.CONVERGED:
-            at, self.stationarity = self.objective.certify(at.theta)
-            final = replace(self.history[-1], objective=at.value, stationarity=self.stationarity)
-            self.history = History([*self.history[:-1], final])
-            if self.stationarity <= self.tol and status is not Status.INTERRUPTED:
+            at, certificate = self.objective.certify(at.theta)
+            gap, stationarity = certificate.gap, certificate.stationarity
+            final = replace(self.history[-1], objective=at.value, gap=gap, stationarity=stationarity)
+            self.history, self.certificate = History([*self.history[:-1], final]), certificate
+            if certificate.error <= self.tol and status is not Status.INTERRUPTED:
                 status = Status.CONVERGED
-        return Result(at, status, self.history[-1].iteration, self.stationarity, self.history)
+        return Result(at, status, self.history[-1].iteration, self.certificate, self.history)

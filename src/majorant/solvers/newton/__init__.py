@@ -151,7 +151,7 @@ class _Way:
         for n, at in enumerate(self.newton.descend(easier, self.rows, here)):
             if isinstance(at, Evaluated):
                 here = at
-                if n >= steps or easier.quick_stationarity(at) <= STONE_TOLERANCE:
+                if n >= steps or easier.estimate(at).error <= STONE_TOLERANCE:
                     break
             yield Underway(self.end.theta, self.end.value)
         return here

@@ -1,0 +1,83 @@
+r"""A lower bound of the minimum, from the iterate itself: the duality gap.
+
+With the rows' dual variables α_k ≥ 0 and the pull u = Xᵀ(yα) that they exert on the coefficients, Fenchel's
+inequality gives, for every α with Σ_k y_k α_k = 0 (which the free intercept asks for),
+
+    min Φ ≥ D(α) = Σ_k (α_k - α_k²/4s_k) - Σ_i f_i*(u_i),    f_i = c_i φ + η/2 (·)²,
+
+with equality at the optimum, where α_k = 2 s_k (1 - v_k)₊: what the loss at the margins v says. From the α of
+an iterate, one gets there by
+
+- shrinking the α of the class that weighs more, until both weigh the same: then Σ yα = 0 exactly;
+- scaling all of them by one t, since |u_i| may not exceed c_i sup φ' where there is no ridge to take the
+  rest. (The scale that is best for the first sum alone is tried as well.)
+
+With a ridge, f_i* is the smallest (c_iφ)*(a) + (u_i - a)²/2η over all a; any a makes a valid bound, and
+a = u_i - η w_i, cut to what φ can hold, is the right one at the optimum.
+
+The α themselves are never needed: α_k = 2 s_k (1 - v_k)₊ makes u the negative gradient of the loss,
+Σ α²/4s the loss, and Σ α = 2 loss - θ·∇loss, class by class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from majorant.potentials import Potential
+from majorant.rows.protocol import LossSum
+from majorant.status import Vector
+
+
+class Dual:
+    """The dual function of a convex penalty Σ_i c_i φ(w_i) + η/2 ‖w‖²."""
+
+    def __init__(self, potential: Potential, factor: Vector, eta: float) -> None:
+        self.potential, self.factor, self.eta = potential, factor, eta
+        self.penalised = (factor > 0.0) & (potential.steepest > 0.0)
+
+    @property
+    def bounds(self) -> bool:
+        """Whether there is a bound at all: φ is convex, and no feature goes without any penalty."""
+        return self.potential.convex and (self.eta > 0.0 or bool(np.all(self.penalised)))
+
+    def value(self, theta: Vector, classes: Sequence[LossSum]) -> float:
+        """D(α) ≥ 0 for the α of θ, made feasible; from the loss over the rows of each class at θ.
+
+        From the loss over all rows as if it were one class's, an estimate: as good as the intercept is.
+        """
+        weights = np.array([abs(loss.gradient[-1]) for loss in classes])
+        # A class's α weigh nothing when all of its margins are met; then there is no bound but zero.
+        shares = weights.min() / np.where(weights > 0.0, weights, 1.0) if weights.any() else np.ones(2)
+        linear, square, u = 0.0, 0.0, np.zeros(len(theta) - 1)
+        for share, loss in zip(shares, classes, strict=False):
+            linear += share * (2.0 * loss.value - float(theta @ loss.gradient))
+            square += share**2 * loss.value
+            u -= share * loss.gradient[:-1]
+        longest = self._longest(u)
+        best = 0.0
+        for t in {min(1.0, longest), min(longest, 0.5 * linear / square if square > 0.0 else 0.0)}:
+            best = max(best, t * linear - t * t * square - self._conjugate(t * u, theta[:-1]))
+        return best
+
+    def _longest(self, u: Vector) -> float:
+        """The largest t for which φ can hold tu."""
+        if self.eta > 0.0:
+            return np.inf
+        pulled = u != 0.0
+        return float(
+            np.min(self.potential.steepest * self.factor[pulled] / np.abs(u[pulled]), initial=np.inf)
+        )
+
+    def _conjugate(self, u: Vector, w: Vector) -> float:
+        """Σ f_i*(u_i), or a little more."""
+        c, limit = self.factor[self.penalised], self.potential.steepest
+        held = np.zeros_like(u)
+        slopes = np.clip((u - self.eta * w)[self.penalised] / c, -limit, limit)
+        held[self.penalised] = c * slopes
+        value = float(c @ self.potential.conjugate(slopes))
+        if self.eta > 0.0:
+            rest = u - held
+            value += 0.5 * float(rest @ rest) / self.eta
+        return value

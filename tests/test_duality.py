@@ -1,0 +1,88 @@
+"""The gap is a proof: the dual value is never above the minimum, and reaches it."""
+
+import math
+
+import numpy as np
+import pytest
+from conftest import random_problem
+
+from majorant.objective import Objective
+from majorant.potentials import L1, L2, Hyperbolic, Potential, Welsch, Zero
+from majorant.rows import MemoryRows
+from majorant.solvers import Newton, solve
+
+
+class Fair(Potential):
+    """φ(w) = |w| - log(1 + |w|): convex, with neither `steepest` nor `conjugate` of its own."""
+
+    name = property(lambda self: "fair")  # no name of the class, so it is not registered
+    convex = True
+    lipschitz = 1.0
+
+    def value(self, w):
+        return np.abs(w) - np.log1p(np.abs(w))
+
+    def weight(self, w):
+        return 1.0 / (1.0 + np.abs(w))
+
+    def curvature(self, w):
+        return 1.0 / (1.0 + np.abs(w)) ** 2
+
+
+CASES = [
+    (Hyperbolic(1.0, 1e-2), 0.0), (Hyperbolic(1.0, 1.0), 0.3), (L1(1.0), 0.0), (L1(1.0), 0.3),
+    (L2(0.5), 0.0), (L2(0.5), 0.3), (Zero(), 0.3), (L2(0.0), 0.3), (Fair(), 0.0), (Fair(), 0.3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(("potential", "eta"), CASES)
+def test_the_dual_value_is_below_the_minimum_and_reaches_it(potential, eta, intercept):
+    X, y, s, factor = random_problem()
+    if eta > 0:
+        factor[0] = 0.0
+    rows = MemoryRows(X, y, s, intercept=intercept, cuts=(17,))
+    objective = Objective(rows, potential, eta, np.maximum(factor, 0.1 if eta == 0 else 0.0))
+    best = solve(Newton(), objective, tol=1e-11, max_iter=3000)
+    assert best.certificate.gap <= 1e-9
+    rng = np.random.default_rng(1)
+    for distance in (0.0, 1e-8, 1e-4, 1e-2, 0.3, 3.0):
+        for _ in range(20):
+            theta = best.iterate.theta + distance * rng.standard_normal(7)
+            theta[-1] *= intercept
+            at, certificate = objective.certify(theta)
+            assert 0.0 <= certificate.gap <= 1.0
+            assert (1.0 - certificate.gap) * at.value <= best.iterate.value * (1.0 + 1e-12)
+        if distance == 1e-4:
+            assert certificate.gap < 1e-2, "the bound is no use near the optimum"
+
+
+def test_the_estimate_is_the_gap_where_the_intercept_is_at_its_best():
+    X, y, s, _ = random_problem(duplicate=False, constant=False)
+    objective = Objective(MemoryRows(X, y, s), L1(1.0))
+    at = solve(Newton(), objective, tol=1e-2).iterate
+    for _ in range(100):  # Newton's method for β alone
+        margins = y * (X @ at.theta[:-1] + at.theta[-1])
+        at = objective.evaluate(at.theta - np.eye(7)[-1] * at.loss_gradient[-1] / (2 * s[margins < 1].sum()))
+    assert abs(at.loss_gradient[-1]) < 1e-9
+    assert objective.estimate(at).gap == pytest.approx(objective.certify(at.theta)[1].gap, rel=1e-6)
+
+
+def test_no_gap_without_convexity_or_with_a_feature_that_nothing_penalises():
+    X, y, s, _ = random_problem()
+    rows = MemoryRows(X, y, s)
+    for potential, factor in [
+        (Welsch(1.0, 0.1), None),
+        (Zero(), None),
+        (L1(1.0), np.array([0, 1, 1, 1, 1, 1.0])),
+    ]:
+        _, certificate = Objective(rows, potential, 0.0, factor).certify(np.zeros(7))
+        assert math.isnan(certificate.gap)
+        assert certificate.error == certificate.stationarity
+
+
+def test_a_class_without_active_rows_leaves_the_trivial_bound():
+    X = np.array([[1.0], [2.0], [-3.0]])
+    objective = Objective(MemoryRows(X, np.array([1.0, 1.0, -1.0])), L1(0.1))
+    _, certificate = objective.certify(np.array([0.0, 5.0]))
+    assert certificate.gap == 1.0
