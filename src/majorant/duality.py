@@ -29,54 +29,51 @@ from majorant.potentials import Potential
 from majorant.rows.protocol import LossSum
 from majorant.status import Vector
 
+TINY = float(np.finfo(float).tiny)
+
 
 class Dual:
     """The dual function of a convex penalty Σ_i c_i φ(w_i) + η/2 ‖w‖²."""
 
     def __init__(self, potential: Potential, factor: Vector, eta: float) -> None:
         self.potential, self.factor, self.eta = potential, factor, eta
-        self.penalised = (factor > 0.0) & (potential.steepest > 0.0)
-
-    @property
-    def bounds(self) -> bool:
+        self.limit = factor * potential.steepest if potential.steepest > 0.0 else np.zeros_like(factor)
+        self.bounds = potential.convex and (eta > 0.0 or bool(np.all(self.limit > 0.0)))
         """Whether there is a bound at all: φ is convex, and no feature goes without any penalty."""
-        return self.potential.convex and (self.eta > 0.0 or bool(np.all(self.penalised)))
 
     def value(self, theta: Vector, classes: Sequence[LossSum]) -> float:
         """D(α) ≥ 0 for the α of θ, made feasible; from the loss over the rows of each class at θ.
 
         From the loss over all rows as if it were one class's, an estimate: as good as the intercept is.
         """
-        weights = np.array([abs(loss.gradient[-1]) for loss in classes])
-        # A class's α weigh nothing when all of its margins are met; then there is no bound but zero.
-        shares = weights.min() / np.where(weights > 0.0, weights, 1.0) if weights.any() else np.ones(2)
-        linear, square, u = 0.0, 0.0, np.zeros(len(theta) - 1)
-        for share, loss in zip(shares, classes, strict=False):
+        weights = [abs(float(loss.gradient[-1])) for loss in classes]
+        lightest = min(weights)
+        linear = square = 0.0
+        pull = np.zeros(len(theta))
+        for weight, loss in zip(weights, classes, strict=True):
+            # Without an intercept all weights are zero, and nothing is to be balanced.
+            share = lightest / weight if weight > 0.0 else 1.0
             linear += share * (2.0 * loss.value - float(theta @ loss.gradient))
             square += share**2 * loss.value
-            u -= share * loss.gradient[:-1]
-        longest = self._longest(u)
-        best = 0.0
-        for t in {min(1.0, longest), min(longest, 0.5 * linear / square if square > 0.0 else 0.0)}:
-            best = max(best, t * linear - t * t * square - self._conjugate(t * u, theta[:-1]))
-        return best
-
-    def _longest(self, u: Vector) -> float:
-        """The largest t for which φ can hold tu."""
-        if self.eta > 0.0:
-            return np.inf
-        pulled = u != 0.0
-        return float(
-            np.min(self.potential.steepest * self.factor[pulled] / np.abs(u[pulled]), initial=np.inf)
+            pull -= share * loss.gradient
+        if square == 0.0:
+            return 0.0
+        u, longest = pull[:-1], np.inf
+        if self.eta == 0.0:
+            longest = 1.0 / max(float(np.max(np.abs(u) / self.limit)), TINY)
+        lengths = {min(1.0, longest), min(longest, 0.5 * linear / square)}
+        return max(
+            0.0,
+            *(t * linear - t * t * square - self._conjugate(t * u, theta[:-1]) for t in lengths),
         )
 
     def _conjugate(self, u: Vector, w: Vector) -> float:
         """Σ f_i*(u_i), or a little more."""
-        c, limit = self.factor[self.penalised], self.potential.steepest
-        held = np.zeros_like(u)
-        slopes = np.clip((u - self.eta * w)[self.penalised] / c, -limit, limit)
-        held[self.penalised] = c * slopes
-        value = float(c @ self.potential.conjugate(slopes))
+        held = np.clip(u - self.eta * w if self.eta > 0.0 else u, -self.limit, self.limit)
+        # Where c is zero, so is what is held.
+        slopes = held / np.where(self.factor > 0.0, self.factor, 1.0)
+        limit = self.potential.steepest
+        value = float(self.factor @ self.potential.conjugate(np.clip(slopes, -limit, limit)))
         if self.eta > 0.0:
             rest = u - held
             value += 0.5 * float(rest @ rest) / self.eta

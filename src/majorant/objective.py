@@ -12,12 +12,12 @@ The certificate has two numbers. `gap`, for convex penalties, bounds how far Φ 
 to Φ (`duality.py`). `stationarity`, for all, is max_i |∂⁰_iΦ(θ)|/√H_ii, H = LᵀSL over the rows active at θ,
 divided by the same measure of the loss's gradient at θ = 0. (A row of huge values that is long past its
 margin would hide the violations of all others, were it counted. `violations` counts it all the same, since
-that needs no pass over the rows: a lower bound, and what solvers steer by.) Dividing by √H_ii makes it
-indifferent to the units of the features, to the scale of the weights and to repeated rows; dividing by the
-value at θ = 0, always the same point, makes a warm start mean the same as a cold one; leaving the penalty out
-of the divisor keeps it away from zero when λ is near the value that makes all coefficients zero. A divisor
-below 1e-8 of its Cauchy-Schwarz bound 2√Φ(0) (classes in balance, features unrelated to them) is rounding,
-and that much is taken instead.
+that needs no pass over the rows: a lower bound, what solvers steer by, and enough beside a gap.) Dividing by
+√H_ii makes it indifferent to the units of the features, to the scale of the weights and to repeated rows;
+dividing by the value at θ = 0, always the same point, makes a warm start mean the same as a cold one; leaving
+the penalty out of the divisor keeps it away from zero when λ is near the value that makes all coefficients
+zero. A divisor below 1e-8 of its Cauchy-Schwarz bound 2√Φ(0) (classes in balance, features unrelated to them)
+is rounding, and that much is taken instead.
 """
 
 from __future__ import annotations
@@ -99,27 +99,30 @@ class Objective:
 
     def certify(self, theta: Vector) -> tuple[Evaluated, Certificate]:
         """θ evaluated afresh, and what is certain of it: one pass over the rows."""
-        audit = self.rows.audit(theta)
+        audit = self.rows.audit(theta, lengths=not self._dual.bounds)
         at = Evaluated(theta, audit.loss.value + self.penalty(theta), audit.loss.gradient)
+        violations = self.violations(at)
+        if self._dual.bounds:
+            gap = self._gap(at, (audit.negative, audit.positive))
+            return at, Certificate(float(np.max(violations)), gap)
         # A feature that no active row has is measured by all rows, as in `violations`.
         squares = np.where(audit.squares > 0, audit.squares, self.rows.gram_diagonal)
         longer = np.sqrt(self.rows.gram_diagonal / np.where(squares > 0, squares, 1.0))
-        stationarity = float(np.max(self.violations(at) * np.where(squares > 0, longer, 1.0)))
-        return at, Certificate(stationarity, self._gap(at, (audit.negative, audit.positive)))
+        return at, Certificate(float(np.max(violations * np.where(squares > 0, longer, 1.0))))
 
     def estimate(self, at: Evaluated) -> Certificate:
-        """The certificate as far as it is known without a pass over the rows.
+        """The part of the certificate that decides, as far as it is known without a pass over the rows.
 
-        The stationarity is a lower bound of the true one. The gap is the true one if the intercept is at its
-        best; if not, what balancing the classes will cost is known to first order.
+        The gap is the true one if the intercept is at its best; if not, what balancing the classes will cost
+        is known to first order. The stationarity is a lower bound of the true one.
         """
+        if not self._dual.bounds:
+            return Certificate(float(np.max(self.violations(at))))
         loss = LossSum(at.value - self.penalty(at.theta), at.loss_gradient)
         gap = self._gap(at, (loss,), unbalanced=2.0 * abs(float(at.theta[-1] * at.loss_gradient[-1])))
-        return Certificate(float(np.max(self.violations(at))), gap)
+        return Certificate(math.nan, gap)
 
     def _gap(self, at: Evaluated, losses: Sequence[LossSum], unbalanced: float = 0.0) -> float:
-        if not self._dual.bounds:
-            return math.nan
         gap = at.value - self._dual.value(at.theta, losses) + unbalanced
         return max(float(gap), 0.0) / at.value if at.value > 0.0 else 0.0
 

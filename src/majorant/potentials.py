@@ -196,7 +196,7 @@ class Hyperbolic(Potential):
         return self.lam / root * (self.delta / root) ** 2
 
     def conjugate(self, u: Vector) -> Vector:
-        return -self.delta * np.sqrt((self.lam - u) * (self.lam + u))
+        return -self.delta * (np.sqrt(self.lam - u) * np.sqrt(self.lam + u))
 
     def stepping_stones(self, scale: float) -> tuple[Potential, ...]:
         # The sharp problem finds out quickly which coefficients matter.

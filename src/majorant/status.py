@@ -86,7 +86,8 @@ class Certificate:
 class Record:
     """One line of the trace, measured outside the solver's clock.
 
-    Until the last, gap and stationarity are estimates that need no pass over the rows.
+    In all but the last, the gap is an estimate that needs no pass over the rows; where there is a gap, the
+    stationarity is nan, and where there is none, a lower bound.
     """
 
     iteration: int

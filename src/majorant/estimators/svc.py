@@ -104,7 +104,7 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         solver stopped (before small coefficients are set to zero).
     stationarity_ : float
         The largest component of the gradient (at a kink, of the smallest subgradient), each in units of its
-        feature's length over the rows inside the margin, relative to θ = 0.
+        feature's length over the rows inside the margin (all rows, where there is a gap), relative to θ = 0.
     history_ : History
         Time, objective, gap, stationarity and non-zeros per iteration; ``history_.to_frame()`` for pandas.
     solver_ : Solver

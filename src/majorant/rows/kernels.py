@@ -4,6 +4,9 @@ Written by hand because each does in one pass over the matrix what library produ
 three: a row is still in the cache when its contribution to the gradient is scattered. All release the
 GIL, none uses numba's own threads (they abort the process under concurrent callers), and the compiled
 code is kept on disk.
+
+The entries of row k are data[e], in the columns indices[e], for starts[k] ≤ e < stops[k]: so some of the
+rows of a matrix are a matrix themselves, without a copy of an entry.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ _derivative = compiled(SquaredHinge.derivative)
 
 
 @compiled
-def loss(data, indices, indptr, y, s, b, theta, subset):
+def loss(data, indices, starts, stops, y, s, b, theta, subset):
     """Σ s ρ²(v) and its gradient, over all rows or over a subset; the gradient skips v ≥ 1."""
     intercept = b * theta[-1]
     gradient = np.zeros(theta.size)
@@ -37,30 +40,31 @@ def loss(data, indices, indptr, y, s, b, theta, subset):
     for position in range(count):
         k = position if subset is None else subset[position]
         score = intercept
-        for e in range(indptr[k], indptr[k + 1]):
+        for e in range(starts[k], stops[k]):
             score += data[e] * theta[indices[e]]
         margin = y[k] * score
         slope = s[k] * y[k] * _derivative(margin)
         if slope != 0.0:
             total += s[k] * _value(margin)
             slope_sum += slope
-            for e in range(indptr[k], indptr[k + 1]):
+            for e in range(starts[k], stops[k]):
                 gradient[indices[e]] += slope * data[e]
     gradient[-1] = b * slope_sum
     return total, gradient
 
 
 @compiled
-def audit(data, indices, indptr, y, s, b, theta):
-    """Σ s ρ²(v) and its gradient by class, and the squared lengths of the columns over the active rows."""
+def audit(data, indices, starts, stops, y, s, b, theta, squares):
+    """Σ s ρ²(v) and its gradient by class; adds the active rows to the squared lengths, unless empty."""
     intercept = b * theta[-1]
+    somewhere = theta.any()
     totals = np.zeros(2)
     gradients = np.zeros((2, theta.size))
-    squares = np.zeros(theta.size)
     for k in range(y.size):
         score = intercept
-        for e in range(indptr[k], indptr[k + 1]):
-            score += data[e] * theta[indices[e]]
+        if somewhere:
+            for e in range(starts[k], stops[k]):
+                score += data[e] * theta[indices[e]]
         margin = y[k] * score
         if margin < 1.0:
             slope = s[k] * y[k] * _derivative(margin)
@@ -68,101 +72,145 @@ def audit(data, indices, indptr, y, s, b, theta):
             totals[side] += s[k] * _value(margin)
             gradient = gradients[side]
             gradient[-1] += b * slope
-            squares[-1] += b * b * s[k]
-            for e in range(indptr[k], indptr[k + 1]):
-                x = np.float64(data[e])
-                gradient[indices[e]] += slope * x
-                squares[indices[e]] += s[k] * x * x
-    return totals, gradients, squares
+            for e in range(starts[k], stops[k]):
+                gradient[indices[e]] += slope * data[e]
+            if squares.size:
+                squares[-1] += b * b * s[k]
+                for e in range(starts[k], stops[k]):
+                    x = np.float64(data[e])
+                    squares[indices[e]] += s[k] * x * x
+    return totals, gradients
 
 
 @compiled
-def squared_norms(data, indices, indptr):
+def squared_norms(data, indices, starts, stops):
     """‖x_k‖² for every row."""
-    norms = np.zeros(indptr.size - 1)
+    norms = np.zeros(starts.size)
     for k in range(norms.size):
-        for e in range(indptr[k], indptr[k + 1]):
+        for e in range(starts[k], stops[k]):
             x = np.float64(data[e])
             norms[k] += x * x
     return norms
 
 
 @compiled
-def image(data, indices, indptr, y, b, theta):
+def image(data, indices, starts, stops, y, b, theta):
     """Lθ, for every row: the margins of θ, or what a step along θ adds to them."""
     result = np.empty(y.size)
     intercept = b * theta[-1]
     for k in range(y.size):
         score = intercept
-        for e in range(indptr[k], indptr[k + 1]):
+        for e in range(starts[k], stops[k]):
             score += data[e] * theta[indices[e]]
         result[k] = y[k] * score
     return result
 
 
 @compiled
-def add_rows(data, indices, indptr, y, s, b, rows, sign, H, c):
+def look(data, indices, starts, stops, y, s, b, d, v, dv):
+    """Write L d to dv, and return the loss at the margins v + dv."""
+    total = 0.0
+    intercept = b * d[-1]
+    for k in range(y.size):
+        score = intercept
+        for e in range(starts[k], stops[k]):
+            score += data[e] * d[indices[e]]
+        dv[k] = y[k] * score
+        total += s[k] * _value(v[k] + dv[k])
+    return total
+
+
+@compiled
+def cross(data, indices, starts, stops, y, s, b, dv, t, v, active, H, c):
+    """Add t dv to the margins v; bring along who is active, and with H, also H (lower triangle) and c."""
+    for k in range(y.size):
+        v[k] += t * dv[k]
+        now = v[k] < 1.0
+        if now != active[k]:
+            active[k] = now
+            if H.size:
+                weight = 2.0 * s[k] if now else -2.0 * s[k]
+                _add_row(data, indices, starts[k], stops[k], weight, weight * y[k], b, H, c)
+
+
+@compiled
+def add_rows(data, indices, starts, stops, y, s, b, rows, sign, H, c):
     """Add 2 sign Σ s_k L_k L_kᵀ over some rows to the lower triangle of H, and 2 sign Σ s_k L_k to c."""
-    p = c.size
     for position in range(rows.size):
         k = rows[position]
         weight = 2.0 * sign * s[k]
-        start = indptr[k]
-        stop = indptr[k + 1]
-        labelled = weight * y[k]
-        for e in range(start, stop):
-            weighted = weight * data[e]
-            row = H[indices[e]]
-            for f in range(start, e + 1):
-                row[indices[f]] += weighted * data[f]
-            H[p - 1, indices[e]] += b * weighted
-            c[indices[e]] += labelled * data[e]
-        H[p - 1, p - 1] += b * b * weight
-        c[p - 1] += b * labelled
+        _add_row(data, indices, starts[k], stops[k], weight, weight * y[k], b, H, c)
+
+
+@compiled
+def _add_row(data, indices, start, stop, weight, labelled, b, H, c):
+    last = H[c.size - 1]
+    for e in range(start, stop):
+        weighted = weight * data[e]
+        row = H[indices[e]]
+        for f in range(start, e + 1):
+            row[indices[f]] += weighted * data[f]
+        last[indices[e]] += b * weighted
+        c[indices[e]] += labelled * data[e]
+    last[c.size - 1] += b * b * weight
+    c[c.size - 1] += b * labelled
 
 
 @compiled
 def mirror(H):
-    """Copy the lower triangle of H to the upper one."""
-    for i in range(H.shape[0]):
-        for j in range(i):
-            H[j, i] = H[i, j]
+    """Copy the lower triangle of H to the upper one, tile by tile: columns are far apart in memory."""
+    tile = 16
+    for top in range(0, H.shape[0], tile):
+        for left in range(0, top + 1, tile):
+            for i in range(top, min(top + tile, H.shape[0])):
+                for j in range(left, min(left + tile, i)):
+                    H[j, i] = H[i, j]
 
 
 @compiled
-def active_product(data, indices, indptr, s, b, active, v):
+def active_product(data, indices, starts, stops, s, b, active, v):
     """2LᵀSL v over the active rows."""
     product = np.zeros(v.size)
     image_sum = 0.0
     for k in range(s.size):
         if active[k]:
             score = b * v[-1]
-            for e in range(indptr[k], indptr[k + 1]):
+            for e in range(starts[k], stops[k]):
                 score += data[e] * v[indices[e]]
             score *= 2.0 * s[k]
             image_sum += score
-            for e in range(indptr[k], indptr[k + 1]):
+            for e in range(starts[k], stops[k]):
                 product[indices[e]] += score * data[e]
     product[-1] = b * image_sum
     return product
 
 
 @compiled
-def take_columns(data, indices, indptr, position, capacity):
+def column_counts(data, indices, starts, stops, n_features):
+    """How many entries each column has."""
+    counts = np.zeros(n_features, np.int64)
+    for k in range(starts.size):
+        for e in range(starts[k], stops[k]):
+            counts[indices[e]] += 1
+    return counts
+
+
+@compiled
+def take_columns(data, indices, starts, stops, position, capacity):
     """The entries of the columns whose position is not negative, renumbered by it.
 
     Every entry is written and the next one overwrites it unless it counts: no branch to mispredict. The
     arrays have one entry to spare for that.
     """
     taken = np.empty(capacity + 1, data.dtype)
-    where = np.empty(capacity + 1, np.int32)
-    ends = np.zeros(indptr.size, np.int64)
+    where = np.empty(capacity + 1, np.uint32)
+    ends = np.zeros(starts.size + 1, np.uint64)
     count = 0
-    for k in range(indptr.size - 1):
-        for e in range(indptr[k], indptr[k + 1]):
+    for k in range(starts.size):
+        for e in range(starts[k], stops[k]):
             new = position[indices[e]]
             taken[count] = data[e]
-            where[count] = new
+            where[count] = np.uint32(new)
             count += new >= 0
         ends[k + 1] = count
-    return taken[:count], where[:count], ends
+    return taken, where, ends

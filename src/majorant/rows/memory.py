@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -11,11 +12,20 @@ from numpy.typing import NDArray
 
 from majorant.rows.block import Block, make_block
 from majorant.rows.protocol import Answer, Batch, Rows
+from majorant.rows.together import together
 from majorant.status import Vector
+
+# Sparse rows with so many entries are cut into two blocks. (Dense ones are not: numpy's many short calls
+# would spend their time handing the GIL to and fro. A dense block divides the long calls only.)
+HALVES_PAY = 150_000
 
 
 class MemoryRows(Rows):
-    """The rows of X, cut into blocks at the given row numbers; uncut by default."""
+    """The rows of X, in blocks that are worked on at the same time.
+
+    `cuts` are the row numbers where a block begins. By default there are two blocks if that pays: it depends
+    on X alone, not on the machine, and so does every answer.
+    """
 
     def __init__(
         self,
@@ -24,37 +34,59 @@ class MemoryRows(Rows):
         sample_weight: Vector | None = None,
         *,
         intercept: bool = True,
-        cuts: Sequence[int] = (),
+        cuts: Sequence[int] | None = None,
     ) -> None:
         y = np.asarray(y, dtype=np.float64)
         s = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-        # Uncut, X is taken as it is: slicing a CSR matrix would copy it.
-        cut = [(X[a:b], y[a:b], s[a:b]) for a, b in pairwise([0, *cuts, len(y)])] if cuts else [(X, y, s)]
-        self.blocks = [make_block(*piece, intercept=intercept) for piece in cut]
+        whole = make_block(X, y, s, intercept=intercept)
         self.n_samples, self.n_features = X.shape
+        self.blocks = _halves(whole) if cuts is None else _cut(whole, cuts)
+        self.drawn = [whole] if cuts is None else self.blocks
+
+    @property
+    def threaded(self) -> bool:
+        """Whether several threads work on the rows."""
+        return len(self.blocks) > 1 or self.blocks[0].threaded
 
     def columns(self, chosen: NDArray[np.intp]) -> MemoryRows:
         """The same rows with some of the features only."""
-        part = object.__new__(MemoryRows)
-        part.blocks = [block.columns(chosen) for block in self.blocks]
-        part.n_samples, part.n_features = self.n_samples, len(chosen)
-        return part
+        return self._with(together([partial(block.columns, chosen) for block in self.blocks]))
 
     def every(self, step: int) -> MemoryRows:
         """Every so-manieth row, weighed as many times: a rough picture of all."""
+        samples = [_sample(block, step) for block in self.drawn]
+        return self._with(samples if len(samples) > 1 else _halves(samples[0]))
+
+    def _with(self, blocks: list[Block]) -> MemoryRows:
         part = object.__new__(MemoryRows)
-        part.blocks = [block.every(step) for block in self.blocks]
+        part.drawn = part.blocks = blocks
         part.n_samples = sum(block.n_samples for block in part.blocks)
-        part.n_features = self.n_features
+        part.n_features = part.blocks[0].n_features
         return part
 
     def ask(self, question: Callable[[Block], Answer]) -> list[Answer]:
-        return [question(block) for block in self.blocks]
+        return together([partial(question, block) for block in self.blocks])
 
     def batches(self, rng: np.random.Generator, size: int) -> Iterator[Batch]:
-        # Batches stay within a block, as they must where a block is on another machine.
-        for i in rng.permutation(len(self.blocks)):
-            block = self.blocks[i]
+        # Batches stay within a block that the user has cut, as they must where it is on another machine.
+        for i in rng.permutation(len(self.drawn)):
+            block = self.drawn[i]
             order = rng.permutation(block.n_samples)
             for start in range(0, len(order), size):
                 yield Batch(block, order[start : start + size])
+
+
+def _halves(block: Block) -> list[Block]:
+    return _cut(block, (block.n_samples // 2,) if block.n_entries >= HALVES_PAY else ())
+
+
+def _cut(block: Block, cuts: Sequence[int]) -> list[Block]:
+    if not cuts:
+        return [block]
+    return [block.rows(slice(a, b)) for a, b in pairwise([0, *cuts, block.n_samples])]
+
+
+def _sample(block: Block, step: int) -> Block:
+    part = block.rows(slice(None, None, step))
+    part.s = step * part.s
+    return part

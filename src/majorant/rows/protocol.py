@@ -50,7 +50,10 @@ class LossSum:
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What a certificate needs: the loss at θ by class, and the squared lengths of the active columns."""
+    """What a certificate needs: the loss at θ by class, and the squared lengths of the active columns.
+
+    The lengths are left out, `squares` is empty, where nobody asks for them.
+    """
 
     negative: LossSum
     positive: LossSum
@@ -111,7 +114,7 @@ class Rows(ABC):
     @cached_property
     def survey(self) -> Audit:
         """The audit at θ = 0, where every row is active: asked for again and again."""
-        return self.audit(np.zeros(self.n_features + 1))
+        return self.audit(np.zeros(self.n_features + 1), lengths=True)
 
     @property
     def gram_diagonal(self) -> Vector:
@@ -127,9 +130,9 @@ class Rows(ABC):
     def _loss_at_zero(self) -> LossSum:
         return self.survey.loss
 
-    def audit(self, theta: Vector) -> Audit:
+    def audit(self, theta: Vector, *, lengths: bool) -> Audit:
         """The loss at θ by class, and the squared lengths of the columns over the rows active there."""
-        return self.total(lambda block: block.audit(theta))
+        return self.total(lambda block: block.audit(theta, lengths=lengths))
 
     def gram_along(self, D: Matrix) -> Matrix:
         """DᵀLᵀSLD, m × m, for the m columns of D."""

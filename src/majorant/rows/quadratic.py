@@ -16,11 +16,14 @@ c are built anew when a diagonal entry has shrunk to a millionth; `refresh` buil
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from majorant.losses import SquaredHinge
 from majorant.rows.block import Block
 from majorant.rows.memory import MemoryRows
+from majorant.rows.together import together
 from majorant.status import Vector
 
 # A diagonal entry of H that has lost more than this factor has lost the digits it had in common.
@@ -28,21 +31,42 @@ CANCELLED = 1e6
 
 
 class CarriedMargins:
-    """One block's margins at θ, what a step along d would add to them, and who is active."""
+    """One block's margins at θ, what a step along d would add to them, who is active, and its H and c."""
 
-    def __init__(self, block: Block, theta: Vector) -> None:
+    def __init__(self, block: Block, theta: Vector, *, gram: bool) -> None:
         self.block = block
+        p = len(theta)
+        self.H, self.c = np.zeros((p, p) if gram else (0, 0)), np.zeros(p)
         self.refresh(theta)
 
     def refresh(self, theta: Vector) -> None:
-        """The margins from θ itself."""
+        """The margins from θ itself, and H and c from them."""
         self.v = self.block.image(theta)
         self.dv = np.zeros_like(self.v)
         self.active = self.v < 1.0
+        self.build()
+
+    def build(self) -> None:
+        """H and c from the active rows."""
+        if self.H.size:
+            self.H[:], self.c[:] = 0.0, 0.0
+            self.block.add_rows(np.flatnonzero(self.active), 1.0, self.H, self.c)
+
+    def look_along(self, d: Vector) -> float:
+        """Prepare for steps along d; the loss at θ + d."""
+        return self.block.look(d, self.v, self.dv)
 
     def loss_at(self, t: float) -> float:
         """The loss at θ + t d."""
-        return float((self.block.s * SquaredHinge.value(self.v + t * self.dv)).sum())
+        return float(self.block.s @ SquaredHinge.value(self.v + t * self.dv))
+
+    def step(self, t: float) -> None:
+        """Go to θ + t d, and bring H and c along."""
+        self.block.cross(t, self.dv, self.v, self.active, self.H, self.c)
+
+    def product(self, d: Vector) -> Vector:
+        """The block's share of H d, without H."""
+        return self.block.active_product(self.active, d)
 
 
 class ActiveQuadratic:
@@ -52,26 +76,31 @@ class ActiveQuadratic:
     """
 
     def __init__(self, rows: MemoryRows, theta: Vector, *, gram: bool = True) -> None:
-        p = len(theta)
-        self.parts = [CarriedMargins(block, theta) for block in rows.blocks]
-        self.gram = gram
-        self.H = np.zeros((p, p) if gram else (0, 0))
-        self.c = np.zeros(p)
-        self._build()
-
-    def _build(self) -> None:
-        """H and c from the active rows."""
-        self.H[:], self.c[:] = 0.0, 0.0
+        self.parts = together([partial(CarriedMargins, block, theta, gram=gram) for block in rows.blocks])
+        one = len(self.parts) == 1
+        self.H = self.parts[0].H if one else np.empty_like(self.parts[0].H)
+        self.c = self.parts[0].c if one else np.empty_like(self.parts[0].c)
         self.fresh = True
-        if self.gram:
-            for part in self.parts:
-                part.block.add_rows(np.flatnonzero(part.active), 1.0, self.H, self.c)
+        self._gather()
+
+    def _gather(self) -> None:
+        """H and c from those of the blocks."""
+        if not self.H.size:
+            return
+        first, *others = self.parts
+        if others:
+            np.copyto(self.H, first.H)
+            np.copyto(self.c, first.c)
+            for part in others:
+                self.H += part.H
+                self.c += part.c
+        first.block.mirror(self.H)
 
     def refresh(self, theta: Vector) -> None:
         """Everything anew from θ, free of what was carried."""
-        for part in self.parts:
-            part.refresh(theta)
-        self._build()
+        together([partial(part.refresh, theta) for part in self.parts])
+        self.fresh = True
+        self._gather()
 
     def gradient(self, theta: Vector) -> Vector:
         """∇loss(θ) = Hθ - c, for the θ that the margins are at."""
@@ -79,12 +108,11 @@ class ActiveQuadratic:
 
     def product(self, d: Vector) -> Vector:
         """H d, without H."""
-        return np.asarray(sum(part.block.active_product(part.active, d) for part in self.parts))
+        return np.asarray(sum(together([partial(part.product, d) for part in self.parts])))
 
-    def look_along(self, d: Vector) -> None:
-        """Prepare for steps along d: one product with X."""
-        for part in self.parts:
-            part.dv = part.block.image(d)
+    def look_along(self, d: Vector) -> float:
+        """Prepare for steps along d, by one product with X; the loss at θ + d."""
+        return sum(together([partial(part.look_along, d) for part in self.parts]))
 
     def loss_at(self, t: float) -> float:
         """The loss at θ + t d, for the d last looked along."""
@@ -93,14 +121,9 @@ class ActiveQuadratic:
     def step(self, t: float) -> None:
         """Go to θ + t d, and bring H and c along."""
         before = np.diagonal(self.H).copy()
-        for part in self.parts:
-            part.v += t * part.dv
-            active = part.v < 1.0
-            if self.gram:
-                part.block.add_rows(np.flatnonzero(part.active & ~active), -1.0, self.H, self.c)
-                part.block.add_rows(np.flatnonzero(active & ~part.active), 1.0, self.H, self.c)
-            part.active = active
+        together([partial(part.step, t) for part in self.parts])
         self.fresh = False
+        self._gather()
         if np.any(before > CANCELLED * np.diagonal(self.H)):
-            self._build()
-            self.fresh = False  # the margins are still carried
+            together([part.build for part in self.parts])
+            self._gather()

@@ -25,14 +25,14 @@ def step_towards(
     are known along the line. No fall at all returns θ itself.
     """
     d = target - theta
-    quadratic.look_along(d)
-    t = 1.0
+    loss, t = quadratic.look_along(d), 1.0
     while t > 1e-10:
         # At t = 1 it is the target itself, with its exact zeros.
         trial = target if t == 1.0 else theta + t * d
-        reached = quadratic.loss_at(t) + objective.penalty(trial)
+        reached = loss + objective.penalty(trial)
         if reached <= value - SUFFICIENT * t * predicted + ROUNDING * abs(value):
             quadratic.step(t)
             return trial, reached
         t *= 0.5
+        loss = quadratic.loss_at(t)
     return theta, value
