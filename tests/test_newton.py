@@ -34,9 +34,11 @@ def test_the_quadratic_follows_theta_exactly(sparse, cuts):
     quadratic = ActiveQuadratic(rows, theta)
     for _ in range(20):
         d, t = rng.standard_normal(7), rng.uniform(0.0, 1.0)
-        quadratic.look_along(d)
+        assert np.isclose(quadratic.advance(d), rows.loss(theta + d).value)
+        quadratic.move(-1.0)
         assert np.isclose(quadratic.loss_at(t), rows.loss(theta + t * d).value)
-        quadratic.step(t)
+        quadratic.move(t)
+        quadratic.settle()
         theta = theta + t * d
         assert np.allclose(quadratic.gradient(theta), rows.loss(theta).gradient, rtol=1e-9, atol=1e-9)
         assert np.allclose(quadratic.H @ d, quadratic.product(d), rtol=1e-9, atol=1e-9)
@@ -53,8 +55,8 @@ def test_a_huge_row_that_leaves_takes_no_digits_along(size):
     rows = MemoryRows(X, y, s)
     quadratic = ActiveQuadratic(rows, np.zeros(7))
     d = np.append(y[0] * X[1], 0.0)
-    quadratic.look_along(d)
-    quadratic.step(0.1)
+    quadratic.advance(0.1 * d)
+    quadratic.settle()
     fresh = ActiveQuadratic(rows, 0.1 * d)
     assert not quadratic.parts[0].active[0]
     assert np.allclose(quadratic.H, fresh.H, rtol=1e-8)
@@ -190,7 +192,7 @@ def test_a_concave_potential_with_a_kink_is_solved_by_its_tangents(solver):
 
 
 def test_more_unpenalised_features_than_a_gram_matrix_holds(monkeypatch):
-    monkeypatch.setattr("majorant.solvers.newton.working_set.LARGEST", 10)
+    monkeypatch.setattr("majorant.solvers.newton.columns.LARGEST_SUPPORT", 10)
     X, y = wide(n=200, p=20)
     objective = Objective(MemoryRows(X, y), L1(1.0), 1.0, np.zeros(20))
     result = solve(Newton(gram_features=0), objective, tol=1e-8, max_iter=20_000)

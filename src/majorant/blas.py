@@ -1,9 +1,10 @@
 """How many threads BLAS may use.
 
-When the rows are worked on in halves by threads of our own, those of BLAS are in the way: after every call
+The rows are worked on in halves by threads of our own, and those of BLAS are in the way: after every call
 they spin for milliseconds in case another one comes, and take the core that the other half of the rows needs
-(on w8a a pass took 0.77 ms instead of 0.40). So BLAS is held to one thread while a solver runs on several
-blocks, and given its own number back for factorisations that are large enough to gain from them.
+(on w8a a pass took 0.77 ms instead of 0.40). Two libraries that each bring a BLAS, numpy and scipy, are in
+each other's way as well. So BLAS is held to one thread while a solver runs, and given its own number back for
+factorisations that are large enough to gain from it.
 
 The number is one for the whole process, hence the count: the first run to begin sets it, the last one to end
 puts it back.

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, InvalidParameterError, Str
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from majorant.blas import one_thread
 from majorant.callbacks import Callback, Progress
 from majorant.errors import MajorantError
 from majorant.estimators.advice import convergence_advice
@@ -209,19 +210,20 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         factor = check_penalty_factor(self.penalty_factor, X.shape[1])
         rows = MemoryRows(X, labels, weights, intercept=self.fit_intercept)
         objective = Objective(rows, potential, self.eta, factor)
-        objective.check_scale()
-        solver = self._with_warmup(choose_solver(objective) if solver is None else solver)
-        result = solve(
-            solver,
-            objective,
-            self._starting_point(X.shape[1]),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            seed=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
-            callbacks=self._all_callbacks(),
-        )
-        self.solver_ = solver
-        self._store(objective, result, X.dtype)
+        with one_thread():
+            objective.check_scale()
+            solver = self._with_warmup(choose_solver(objective) if solver is None else solver)
+            result = solve(
+                solver,
+                objective,
+                self._starting_point(X.shape[1]),
+                tol=self.tol,
+                max_iter=self.max_iter,
+                seed=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
+                callbacks=self._all_callbacks(),
+            )
+            self.solver_ = solver
+            self._store(objective, result, X.dtype)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if not result.status.converged:

@@ -156,6 +156,8 @@ def effective_weights(
     "balanced" weighs each class by the inverse of its share of the *sample weights*, so that the two
     classes weigh the same in the loss whatever the sample weights are.
     """
+    if sample_weight is None and class_weight is None:
+        return np.ones(len(labels))
     refuse_masked("sample_weight", sample_weight)
     s: Vector = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
     if np.any(s < 0):

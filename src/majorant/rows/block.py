@@ -36,8 +36,6 @@ AUDITED = 480  # not a power of two: columns 4096 bytes apart would share one se
 class Block(ABC):
     """Some labelled, weighted rows of the design matrix."""
 
-    threaded = False
-    """Whether several threads work on this one block."""
     n_entries = 0
     """How many entries of X ask for a block of their own."""
 
@@ -109,8 +107,10 @@ class Block(ABC):
         """Make H symmetric by its lower triangle, after the last of the rows."""
 
     @abstractmethod
-    def look(self, d: Vector, v: Vector, dv: Vector) -> float:
-        """Write L d to dv; the loss at the margins v + dv."""
+    def advance(
+        self, d: Vector, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
+    ) -> float:
+        """Write L d to dv and `cross` with t = 1; the loss after it."""
 
     @abstractmethod
     def cross(self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector) -> None:
@@ -127,6 +127,22 @@ class Block(ABC):
     @abstractmethod
     def columns(self, chosen: NDArray[np.intp]) -> Block:
         """The same rows with some of the features only."""
+
+    @property
+    @abstractmethod
+    def column_counts(self) -> NDArray[np.intp]:
+        """How many entries each column of X has."""
+
+    @abstractmethod
+    def copy_columns(
+        self,
+        chosen: NDArray[np.intp],
+        places: NDArray[np.int64],
+        offset: int,
+        data: Vector,
+        indices: NDArray[np.uint32],
+    ) -> None:
+        """Copy columns of S^½Diag(y)X, each to its place in data, and their row numbers, from the offset."""
 
     def largest_row(self) -> float:
         """max_k s_k ‖L_k‖²."""
@@ -158,7 +174,7 @@ class DenseBlock(Block):
         )
         self._step = max(1, len(X)) if direct else CHUNK
         self._by_columns = abs(X.strides[0]) < abs(X.strides[1])
-        self.threaded = X.size >= HALVES_PAY
+        self._threaded = X.size >= HALVES_PAY
 
     @property
     def n_features(self) -> int:
@@ -173,7 +189,7 @@ class DenseBlock(Block):
     def _halves(self, question: Callable[[slice], Answer], length: int | None = None) -> list[Answer]:
         """The answers for the two halves of the rows, or of a list of that length."""
         n = self.n_samples if length is None else length
-        middle = n // 2 if self.threaded and n >= 2 * CHUNK else n
+        middle = n // 2 if self._threaded and n >= 2 * CHUNK else n
         halves = [slice(0, middle), slice(middle, n)] if middle < n else [slice(0, n)]
         return together([partial(question, half) for half in halves])
 
@@ -222,6 +238,11 @@ class DenseBlock(Block):
 
     def _squares(self, weights: Vector) -> Vector:
         """The diagonal of LᵀSL with these weights."""
+        if self._by_columns:
+            alike = bool(np.all(weights == weights[0]))
+            pairs = ((x, x if alike else x * weights) for x in self.X.T)
+            squares = np.array([np.dot(x, y) for x, y in pairs], dtype=np.float64)
+            return np.append(squares * (weights[0] if alike else 1.0), self.b**2 * weights.sum())
 
         def of(half: slice) -> Vector:
             # One buffer for all, in the order of X: fresh memory costs more than the squares themselves.
@@ -279,9 +300,12 @@ class DenseBlock(Block):
     def mirror(H: Matrix) -> None:
         H[:-1, -1] = H[-1, :-1]  # BLAS has done the rest
 
-    def look(self, d: Vector, v: Vector, dv: Vector) -> float:
+    def advance(
+        self, d: Vector, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
+    ) -> float:
         dv[:] = self.image(d)
-        slack = np.maximum(1.0 - v - dv, 0.0)
+        self.cross(1.0, dv, v, active, H, c)
+        slack = np.maximum(1.0 - v, 0.0)
         return float(slack @ (self.s * slack))
 
     def cross(self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector) -> None:
@@ -314,6 +338,24 @@ class DenseBlock(Block):
 
     def columns(self, chosen: NDArray[np.intp]) -> DenseBlock:
         return DenseBlock(self.X[:, chosen], self.y, self.s, intercept=self.b > 0)
+
+    @property
+    def column_counts(self) -> NDArray[np.intp]:
+        return np.full(self.n_features, self.n_samples)
+
+    def copy_columns(
+        self,
+        chosen: NDArray[np.intp],
+        places: NDArray[np.int64],
+        offset: int,
+        data: Vector,
+        indices: NDArray[np.uint32],
+    ) -> None:
+        # All columns are as long as each other, so the places are a matrix.
+        mine = slice(offset, offset + self.n_samples)
+        root = np.sqrt(self.s) * self.y
+        np.multiply(root, self.X[:, chosen].T, out=data.reshape(len(chosen), -1)[:, mine])
+        indices.reshape(len(chosen), -1)[:, mine] = np.arange(mine.start, mine.stop)
 
 
 def make_block(X: Any, y: Vector, s: Vector, *, intercept: bool) -> Block:

@@ -65,8 +65,10 @@ class CsrBlock(Block):
     def image(self, d: Vector) -> Vector:
         return np.asarray(kernels.image(*self._csr, self.y, self.b, d))
 
-    def look(self, d: Vector, v: Vector, dv: Vector) -> float:
-        return float(kernels.look(*self._csr, self.y, self.s, self.b, d, v, dv))
+    def advance(
+        self, d: Vector, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
+    ) -> float:
+        return float(kernels.advance(*self._csr, self.y, self.s, self.b, d, dv, v, active, H, c))
 
     def cross(self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector) -> None:
         kernels.cross(*self._csr, self.y, self.s, self.b, dv, t, v, active, H, c)
@@ -94,14 +96,26 @@ class CsrBlock(Block):
     def columns(self, chosen: NDArray[np.intp]) -> CsrBlock:
         position = np.full(self.n_features, -1, dtype=np.int32)
         position[chosen] = np.arange(len(chosen), dtype=np.int32)
-        capacity = int(self._column_counts[chosen].sum())
+        capacity = int(self.column_counts[chosen].sum())
         data, indices, ends = kernels.take_columns(*self._csr, position, capacity)
         entries = (data, indices, ends[:-1], ends[1:])
         return CsrBlock(entries, len(chosen), self.y, self.s, intercept=self.b > 0)
 
     @cached_property
-    def _column_counts(self) -> NDArray[np.intp]:
+    def column_counts(self) -> NDArray[np.intp]:
         return np.asarray(kernels.column_counts(*self._csr, self.n_features))
+
+    def copy_columns(
+        self,
+        chosen: NDArray[np.intp],
+        places: NDArray[np.int64],
+        offset: int,
+        data: Vector,
+        indices: NDArray[np.uint32],
+    ) -> None:
+        # In two steps: first what is wanted, row by row, and then only that in the order of the columns.
+        part = self.columns(chosen)
+        kernels.turn(*part._csr, np.sqrt(self.s) * self.y, places.copy(), offset, data, indices)
 
 
 def _unsigned(indices: NDArray[Any]) -> NDArray[Any]:

@@ -107,8 +107,8 @@ def image(data, indices, starts, stops, y, b, theta):
 
 
 @compiled
-def look(data, indices, starts, stops, y, s, b, d, v, dv):
-    """Write L d to dv, and return the loss at the margins v + dv."""
+def advance(data, indices, starts, stops, y, s, b, d, dv, v, active, H, c):
+    """Write L d to dv and take the whole step, see `cross`; return the loss after it."""
     total = 0.0
     intercept = b * d[-1]
     for k in range(y.size):
@@ -116,7 +116,14 @@ def look(data, indices, starts, stops, y, s, b, d, v, dv):
         for e in range(starts[k], stops[k]):
             score += data[e] * d[indices[e]]
         dv[k] = y[k] * score
-        total += s[k] * _value(v[k] + dv[k])
+        v[k] += dv[k]
+        total += s[k] * _value(v[k])
+        now = v[k] < 1.0
+        if now != active[k]:
+            active[k] = now
+            if H.size:
+                weight = 2.0 * s[k] if now else -2.0 * s[k]
+                _add_row(data, indices, starts[k], stops[k], weight, weight * y[k], b, H, c)
     return total
 
 
@@ -193,6 +200,18 @@ def column_counts(data, indices, starts, stops, n_features):
         for e in range(starts[k], stops[k]):
             counts[indices[e]] += 1
     return counts
+
+
+@compiled
+def turn(data, indices, starts, stops, root, nexts, offset, target, numbers):
+    """Copy every entry, times root, and its row number plus the offset, to the next place of its column."""
+    for k in range(starts.size):
+        number = np.uint32(k + offset)
+        for e in range(starts[k], stops[k]):
+            place = nexts[indices[e]]
+            nexts[indices[e]] = place + 1
+            target[place] = root[k] * data[e]
+            numbers[place] = number
 
 
 @compiled

@@ -43,14 +43,10 @@ class MemoryRows(Rows):
         self.blocks = _halves(whole) if cuts is None else _cut(whole, cuts)
         self.drawn = [whole] if cuts is None else self.blocks
 
-    @property
-    def threaded(self) -> bool:
-        """Whether several threads work on the rows."""
-        return len(self.blocks) > 1 or self.blocks[0].threaded
-
-    def columns(self, chosen: NDArray[np.intp]) -> MemoryRows:
-        """The same rows with some of the features only."""
-        return self._with(together([partial(block.columns, chosen) for block in self.blocks]))
+    def columns(self, chosen: NDArray[np.intp], *, halves: bool = True) -> MemoryRows:
+        """The same rows with some of the features only; not in halves if one H is large enough."""
+        blocks = self.blocks if halves else self.drawn
+        return self._with(together([partial(block.columns, chosen) for block in blocks]))
 
     def every(self, step: int) -> MemoryRows:
         """Every so-manieth row, weighed as many times: a rough picture of all."""

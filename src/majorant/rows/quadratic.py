@@ -7,7 +7,7 @@ With A = {k : margin_k < 1}, the active rows,
 exactly, as long as A is the same. H is the true curvature, where the paper's 2LᵀSL, which counts all rows, is
 a bound. When θ moves, only the rows that enter or leave A are added to H and c, or taken away.
 
-The margins v = Lθ are kept beside the rows and carried along: a direction d costs one product with X, after
+The margins v = Lθ are kept beside the rows and carried along: a step d costs one product with X, after
 which the loss at θ + t d is known for every t at the price of a pass over two n-vectors.
 
 What is carried gathers rounding. Taking a long row away can cancel all digits of what is left in H, so H and
@@ -52,16 +52,16 @@ class CarriedMargins:
             self.H[:], self.c[:] = 0.0, 0.0
             self.block.add_rows(np.flatnonzero(self.active), 1.0, self.H, self.c)
 
-    def look_along(self, d: Vector) -> float:
-        """Prepare for steps along d; the loss at θ + d."""
-        return self.block.look(d, self.v, self.dv)
+    def advance(self, d: Vector) -> float:
+        """Go to θ + d, and bring H and c along; the loss there."""
+        return self.block.advance(d, self.dv, self.v, self.active, self.H, self.c)
 
     def loss_at(self, t: float) -> float:
-        """The loss at θ + t d."""
+        """The loss at θ + t d, for the last d."""
         return float(self.block.s @ SquaredHinge.value(self.v + t * self.dv))
 
-    def step(self, t: float) -> None:
-        """Go to θ + t d, and bring H and c along."""
+    def move(self, t: float) -> None:
+        """Go to θ + t d, for the last d."""
         self.block.cross(t, self.dv, self.v, self.active, self.H, self.c)
 
     def product(self, d: Vector) -> Vector:
@@ -86,6 +86,7 @@ class ActiveQuadratic:
     def _gather(self) -> None:
         """H and c from those of the blocks."""
         if not self.H.size:
+            self._diagonal = np.zeros(0)
             return
         first, *others = self.parts
         if others:
@@ -95,6 +96,7 @@ class ActiveQuadratic:
                 self.H += part.H
                 self.c += part.c
         first.block.mirror(self.H)
+        self._diagonal = np.diagonal(self.H).copy()
 
     def refresh(self, theta: Vector) -> None:
         """Everything anew from θ, free of what was carried."""
@@ -110,20 +112,24 @@ class ActiveQuadratic:
         """H d, without H."""
         return np.asarray(sum(together([partial(part.product, d) for part in self.parts])))
 
-    def look_along(self, d: Vector) -> float:
-        """Prepare for steps along d, by one product with X; the loss at θ + d."""
-        return sum(together([partial(part.look_along, d) for part in self.parts]))
+    def advance(self, d: Vector) -> float:
+        """Go to θ + d, by one product with X; the loss there. H and c follow when the step is `settled`."""
+        return sum(together([partial(part.advance, d) for part in self.parts]))
 
     def loss_at(self, t: float) -> float:
-        """The loss at θ + t d, for the d last looked along."""
+        """The loss at θ + t d, for the last d."""
         return sum(part.loss_at(t) for part in self.parts)
 
-    def step(self, t: float) -> None:
-        """Go to θ + t d, and bring H and c along."""
-        before = np.diagonal(self.H).copy()
-        together([partial(part.step, t) for part in self.parts])
-        self.fresh = False
+    def move(self, t: float) -> None:
+        """Go to θ + t d, for the last d: with t = -1, back."""
+        together([partial(part.move, t) for part in self.parts])
+
+    def settle(self) -> None:
+        """Bring H and c to where the margins are."""
+        before, self.fresh = self._diagonal, False
         self._gather()
-        if np.any(before > CANCELLED * np.diagonal(self.H)):
+        after = np.diagonal(self.H)
+        # Nothing at all is left of a feature that only rows with whole numbers had: that is no rounding.
+        if np.any((before > CANCELLED * after) & (after != 0.0)):
             together([part.build for part in self.parts])
             self._gather()

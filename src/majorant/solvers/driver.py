@@ -7,7 +7,6 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from types import FrameType
 
@@ -16,7 +15,6 @@ import numpy as np
 from majorant.blas import one_thread
 from majorant.callbacks import Callback
 from majorant.objective import Objective
-from majorant.rows import MemoryRows
 from majorant.solvers.base import Solver, require_suitable
 from majorant.status import (
     Certificate,
@@ -116,8 +114,7 @@ def solve(
     start = objective.start() if theta is None else theta
     run = _Run(objective, tol, callbacks, patience=math.inf if solver.stochastic else IDLE)
     # Overflow ends in values that are not finite, which are looked for; a warning would say less.
-    threaded = isinstance(objective.rows, MemoryRows) and objective.rows.threaded
-    with np.errstate(over="ignore", invalid="ignore"), one_thread() if threaded else nullcontext():
+    with np.errstate(over="ignore", invalid="ignore"), one_thread():
         status = run.follow(solver.iterates(objective, start, seed), max_iter)
     result = run.result(status, start)
     for callback in callbacks:

@@ -2,7 +2,7 @@
 
     potential      features          engine
     any            ≤ 1,000           gram.py         the Gram matrix of the active rows, updated
-    with a kink    more              working_set.py  gram.py on the features that matter
+    with a kink    more              columns.py      coordinate descent, and Newton on the support
     quadratic      more than rows    row_side.py     as many unknowns as rows
     smooth         more              conjugate.py    products with the active rows only
 
@@ -14,6 +14,7 @@ iterate yielded has a smaller Φ than the one before.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -21,9 +22,11 @@ from itertools import islice
 import numpy as np
 
 from majorant.objective import Objective
-from majorant.potentials import L2, Potential
+from majorant.potentials import L2
 from majorant.rows import MemoryRows
+from majorant.rows.block import DenseBlock
 from majorant.solvers.base import Solver
+from majorant.solvers.newton.columns import column_iterates
 from majorant.solvers.newton.conjugate import conjugate_iterates
 from majorant.solvers.newton.gram import gram_iterates
 from majorant.solvers.newton.row_side import row_side_iterates, suits
@@ -34,9 +37,15 @@ from majorant.status import Evaluated, Iterate, Underway, Vector
 STONE_TOLERANCE = 1e-4
 STONE_STEPS = 100
 
+# With at most so many rows, the strength of a penalty with a kink falls to its own by this factor at a time,
+# and each is solved so far.
+FEW_ROWS = 1000
+FALL = 10.0
+APPROACH_TOLERANCE = 1e-2
+
 # The sample that a cold start begins with: every so-manieth row, so many steps.
 SAMPLE = 16
-SAMPLE_STEPS = 4
+SAMPLE_STEPS = 2
 
 # Enough to know the size of the coefficients with next to no penalty.
 RIDGE_STEPS = 6
@@ -104,12 +113,14 @@ class Newton(Solver):
     def engine(self, objective: Objective, rows: MemoryRows, theta: Vector) -> Iterator[Iterate]:
         """Newton's iterates by the engine for the shape of the problem."""
         if rows.n_features <= self.gram_features:
-            return gram_iterates(objective, rows, theta)
+            choose = isinstance(rows.blocks[0], DenseBlock) and not objective.potential.smooth
+            iterates = working_set_iterates if choose and theta[:-1].any() else gram_iterates
+            return iterates(objective, rows, theta)
         if suits(objective, rows):
             return row_side_iterates(objective, rows, theta)
         if objective.potential.smooth:
             return conjugate_iterates(objective, rows, theta)
-        return working_set_iterates(objective, rows, theta)
+        return column_iterates(objective, rows, theta)
 
     @classmethod
     def examples(cls) -> tuple[Newton, ...]:
@@ -135,23 +146,49 @@ class _Way:
             if self.end.theta[:-1].any():
                 return  # a non-convex fit goes on from where the user says
             ridge = L2(1e-3 * float(np.mean(self.rows.gram_diagonal)))
-            here = yield from self._solve(ridge, here, RIDGE_STEPS)
+            easier = replace(self.objective, potential=ridge)
+            here = yield from self._solve(easier, here, RIDGE_STEPS, STONE_TOLERANCE)
             self._keep_if_lower(here.theta)
             scale = float(np.max(np.abs(here.theta[:-1])))
         stones = potential.stepping_stones(scale)
         for stone in stones:
-            here = yield from self._solve(stone, here, STONE_STEPS)
+            easier = replace(self.objective, potential=stone)
+            here = yield from self._approach(easier, here)
+            here = yield from self._solve(easier, here, STONE_STEPS, STONE_TOLERANCE)
             self._keep_if_lower(here.theta)
         if stones and not stones[-1].smooth:
             self._keep_if_lower(_blur(self.objective, here))
+        elif not stones:
+            yield from self._approach(self.objective, here)
 
-    def _solve(self, stone: Potential, start: Evaluated, steps: int) -> Generator[Iterate, None, Evaluated]:
-        easier = replace(self.objective, potential=stone)
+    def _approach(self, objective: Objective, here: Evaluated) -> Generator[Iterate, None, Evaluated]:
+        """With few rows, from strong penalties to the one asked for: by way of small supports all along.
+
+        (Straight from zero, the support is soon larger than the number of rows, and the many ways to fit
+        them all have to be told from each other.)
+        """
+        few = self.rows.n_samples <= FEW_ROWS and self.rows.n_features > self.newton.gram_features
+        if objective.potential.smooth or not few or here.theta[:-1].any():
+            return here
+        limits = objective.factor * objective.potential.slope_at_zero
+        pulls = np.abs(self.rows.loss_at_zero.gradient[:-1])
+        strongest = float(np.max(pulls[limits > 0.0] / limits[limits > 0.0], initial=1.0))
+        # The last of them is at least twice as strong as what is asked for.
+        count = max(0, math.floor(math.log(strongest / 2.0, FALL)))
+        for factor in strongest / FALL ** np.arange(1, count + 1):
+            stronger = replace(objective, penalty_factor=factor * objective.factor)
+            here = yield from self._solve(stronger, here, STONE_STEPS, APPROACH_TOLERANCE)
+            self._keep_if_lower(here.theta)
+        return here
+
+    def _solve(
+        self, easier: Objective, start: Evaluated, steps: int, tolerance: float
+    ) -> Generator[Iterate, None, Evaluated]:
         here = easier.evaluate(start.theta)
         for n, at in enumerate(self.newton.descend(easier, self.rows, here)):
             if isinstance(at, Evaluated):
                 here = at
-                if n >= steps or easier.estimate(at).error <= STONE_TOLERANCE:
+                if n >= steps or easier.estimate(at).error <= tolerance:
                     break
             yield Underway(self.end.theta, self.end.value)
         return here

@@ -1,4 +1,4 @@
-"""Coordinate descent on a small quadratic with kinks. Imports numba, so it is imported late."""
+"""Coordinate descent, on a small quadratic or along columns. Imports numba, so it is imported late."""
 
 from __future__ import annotations
 
@@ -40,3 +40,204 @@ def descend(H, r, theta, slopes, ridge, sweeps, tolerance):  # type: ignore[no-u
         if worst <= tolerance:
             break
     return worst
+
+
+@numba.njit(cache=True, nogil=True)
+def _sweep(data, indices, starts, u, theta, slopes, ridge, scale, order, near):  # type: ignore[no-untyped-def]
+    """One pass of coordinate descent on Σ max(u, 0)² + Σ_j (slopes_j |θ_j| + ridge θ_j²/2), in place.
+
+    The curvature of a step is that of the rows that are active before it; should the loss turn out to be
+    higher after it, the step is taken back and made anew with that of all rows, which is an upper bound.
+    Returns the largest violation that was met, in units of the scale, and marks in `near` the coordinates
+    that are, or are about to be, different from zero.
+    """
+    worst = 0.0
+    for position in range(order.size):
+        j = order[position]
+        start = starts[j]
+        stop = starts[j + 1]
+        gradient = 0.0
+        curvature = 0.0
+        for e in range(start, stop):
+            x = data[e]
+            slack = u[indices[e]]
+            gradient += x * max(slack, 0.0)
+            curvature += x * x if slack > 0.0 else 0.0
+        old = theta[j]
+        gradient = ridge * old - 2.0 * gradient
+        curvature = 2.0 * curvature + ridge
+        slope = slopes[j]
+        near[j] = old != 0.0 or abs(gradient) > 0.9 * slope
+        if old > 0.0:
+            violation = abs(gradient + slope)
+        elif old < 0.0:
+            violation = abs(gradient - slope)
+        else:
+            violation = max(abs(gradient) - slope, 0.0)
+        if violation == 0.0:
+            continue
+        worst = max(worst, violation * scale[j])
+        for bounded in range(2):
+            if bounded:
+                curvature = ridge
+                for e in range(start, stop):
+                    curvature += 2.0 * data[e] * data[e]
+            if curvature > 0.0:
+                target = curvature * old - gradient
+                if target > slope:
+                    new = (target - slope) / curvature
+                elif target < -slope:
+                    new = (target + slope) / curvature
+                else:
+                    new = 0.0
+            else:
+                # No row has the feature and there is no ridge: only the slope sees it.
+                new = 0.0 if slope > 0.0 and bounded else old
+            step = new - old
+            if step == 0.0:
+                continue
+            change = slope * (abs(new) - abs(old)) + 0.5 * ridge * (new * new - old * old)
+            for e in range(start, stop):
+                k = indices[e]
+                before = max(u[k], 0.0)
+                u[k] -= step * data[e]
+                after = max(u[k], 0.0)
+                change += (after - before) * (after + before)
+            if change <= 0.0 or bounded:
+                theta[j] = new
+                break
+            for e in range(start, stop):
+                u[indices[e]] += step * data[e]
+    return worst
+
+
+@numba.njit(cache=True, nogil=True)
+def _centre(column, u):  # type: ignore[no-untyped-def]
+    """Newton's method on Σ max(u - d column, 0)² for the intercept alone, in place; returns d."""
+    moved = 0.0
+    for _ in range(3):
+        gradient = 0.0
+        curvature = 0.0
+        for k in range(u.size):
+            if u[k] > 0.0:
+                gradient += column[k] * u[k]
+                curvature += column[k] * column[k]
+        if curvature == 0.0:
+            break
+        step = gradient / curvature
+        for k in range(u.size):
+            u[k] -= step * column[k]
+        moved += step
+    return moved
+
+
+# Sweeps from one extrapolation to the next.
+SWEEPS = 5
+
+
+@numba.njit(cache=True, nogil=True)
+def descend_along(  # type: ignore[no-untyped-def]
+    data, indices, starts, column, u, theta, slopes, ridge, scale, share, goal
+):
+    """Coordinate descent on Σ max(u, 0)² + Σ_j (slopes_j |θ_j| + ridge θ_j²/2), in place.
+
+    One sweep over all coordinates; then over those that are near to moving, with Anderson's extrapolation,
+    until these violate no more than a share of what the first sweep met (or than the goal), or have cost as
+    much as it. θ has the intercept last, whose column is given by itself. Returns the violation that the
+    first sweep met and the number of entries that were visited.
+    """
+    count = theta.size - 1
+    near = np.zeros(count, np.bool_)
+    first = _sweep(data, indices, starts, u, theta, slopes, ridge, scale, np.arange(count), near)
+    theta[count] += _centre(column, u)
+    order = np.flatnonzero(near)
+    once = 0
+    for j in order:
+        once += starts[j + 1] - starts[j]
+    budget = data.size
+    spent = 0
+    enough = max(share * first, goal)
+    trail = np.empty((SWEEPS + 1, order.size + 1))
+    slacks = np.empty((SWEEPS + 1, u.size))
+    while spent <= budget:
+        _keep(theta, order, u, trail[0], slacks[0])
+        worst = np.inf
+        for n in range(1, SWEEPS + 1):
+            worst = _sweep(data, indices, starts, u, theta, slopes, ridge, scale, order, near)
+            theta[count] += _centre(column, u)
+            spent += once + u.size
+            _keep(theta, order, u, trail[n], slacks[n])
+            if worst <= enough:
+                break
+        if worst <= enough:
+            break
+        _extrapolate(trail, slacks, u, theta, slopes, ridge, order)
+    return first, data.size + spent
+
+
+@numba.njit(cache=True, nogil=True)
+def _keep(theta, order, u, part, slacks):  # type: ignore[no-untyped-def]
+    for i in range(order.size):
+        part[i] = theta[order[i]]
+    part[order.size] = theta[theta.size - 1]
+    slacks[:] = u
+
+
+@numba.njit(cache=True, nogil=True)
+def _value(part, u, slopes, ridge, order):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(order.size):
+        total += slopes[order[i]] * abs(part[i]) + 0.5 * ridge * part[i] * part[i]
+    for k in range(u.size):
+        slack = max(u[k], 0.0)
+        total += slack * slack
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _extrapolate(trail, slacks, u, theta, slopes, ridge, order):  # type: ignore[no-untyped-def]
+    """Anderson's acceleration: the combination of the iterates that a sweep would move least.
+
+    The slacks are affine in θ, so the same combination of them belongs to it. It is kept if the value falls.
+    """
+    m = trail.shape[0] - 1
+    products = np.zeros((m, m))
+    for a in range(m):
+        for b in range(a + 1):
+            total = 0.0
+            for i in range(trail.shape[1]):
+                total += (trail[a + 1, i] - trail[a, i]) * (trail[b + 1, i] - trail[b, i])
+            products[a, b] = total
+            products[b, a] = total
+    trace = 0.0
+    for a in range(m):
+        trace += products[a, a]
+    shares = np.ones(m)
+    # Gauss, on m × m numbers that are positive definite by the term added.
+    for a in range(m):
+        products[a, a] += 1e-12 * trace
+    for a in range(m):
+        if products[a, a] <= 0.0:
+            return
+        for b in range(a + 1, m):
+            factor = products[b, a] / products[a, a]
+            for c in range(a, m):
+                products[b, c] -= factor * products[a, c]
+            shares[b] -= factor * shares[a]
+    for a in range(m - 1, -1, -1):
+        for c in range(a + 1, m):
+            shares[a] -= products[a, c] * shares[c]
+        shares[a] /= products[a, a]
+    total = shares.sum()
+    if not abs(total) > 0.0:
+        return
+    part = np.zeros(trail.shape[1])
+    ahead = np.zeros(u.size)
+    for a in range(m):
+        part += shares[a] / total * trail[a + 1]
+        ahead += shares[a] / total * slacks[a + 1]
+    if _value(part, ahead, slopes, ridge, order) < _value(trail[m], slacks[m], slopes, ridge, order):
+        for i in range(order.size):
+            theta[order[i]] = part[i]
+        theta[theta.size - 1] = part[order.size]
+        u[:] = ahead

@@ -29,11 +29,20 @@ SMOOTH_STEPS = 30
 DROPS = 20
 # Curvature, relative, that is still taken for real: a line search guards what comes of it.
 FLOOR = 1e-15
+# Relative curvature added on the support, which may be singular.
+JITTER = 1e-10
 
 
 def minimise_smooth(objective: Objective, H: Matrix, c: Vector, theta: Vector) -> tuple[Vector, float]:
-    """Damped Newton on m for a differentiable potential."""
+    """Damped Newton on m for a differentiable potential; one solve where φ is quadratic."""
     factor, potential, eta = objective.factor, objective.potential, objective.eta
+    if potential.quadratic:
+        A = H.copy()
+        A.flat[: -1 : len(A) + 1] += factor * potential.curvature(theta[:-1]) + eta
+        gradient = H @ theta - c + objective.penalty_gradient(theta)
+        d = cholesky_solve(A, -gradient, FLOOR, overwrite=True)
+        if d is not None:
+            return theta + d, max(-0.5 * float(gradient @ d), 0.0)
     lengths = _lengths(H, _ridge(objective))
     linear = H @ theta - c
 
@@ -90,6 +99,17 @@ def minimise_kinked(
     return theta, max(start - model.value(theta, r), 0.0)
 
 
+def minimise_on_support(
+    objective: Objective, H: Matrix, c: Vector, at: Evaluated, slopes: Vector
+) -> tuple[Vector, float]:
+    """The same model, its coordinates that are zero kept there: a solve, without a sweep."""
+    model = _KinkedModel(H, c, slopes, _ridge(objective))
+    r = H @ at.theta - c
+    start = model.value(at.theta, r)
+    theta, r = model.solve_on_support(at.theta, r, drops=2)
+    return theta, max(start - model.value(theta, r), 0.0)
+
+
 class _KinkedModel:
     """The model with kinks, and its minimiser for given signs; r stands for Hθ - c throughout."""
 
@@ -99,7 +119,7 @@ class _KinkedModel:
     def value(self, theta: Vector, r: Vector) -> float:
         return float(0.5 * (theta @ (r - self.c + self.ridge * theta)) + self.slopes @ np.abs(theta))
 
-    def solve_on_support(self, theta: Vector, r: Vector) -> tuple[Vector, Vector]:
+    def solve_on_support(self, theta: Vector, r: Vector, drops: int = DROPS) -> tuple[Vector, Vector]:
         """The minimiser for the signs of θ, without those that would change; θ itself if that is no lower.
 
         On the way to the minimiser, coordinates that would cross zero stop there. Where all the way is too
@@ -107,15 +127,14 @@ class _KinkedModel:
         left.
         """
         value = self.value(theta, r)
-        for _ in range(DROPS):
+        for _ in range(drops):
             support = np.flatnonzero((theta != 0.0) | (self.slopes == 0.0))
             part, signs = theta[support], np.sign(theta[support])
-            solution = self._solve(support, signs)
-            if solution is None:
+            step = self._step(support, theta, r)
+            if step is None:
                 break
-            step = solution - part
             kinked = self.slopes[support] > 0.0
-            for t in self._lengths_to_try(part, step, kinked & (solution * signs <= 0.0)):
+            for t in self._lengths_to_try(part, step, kinked & ((part + step) * signs <= 0.0)):
                 moved = part + t * step
                 moved[kinked & (moved * signs <= 0.0)] = 0.0
                 candidate = self._at(support, moved)
@@ -139,15 +158,21 @@ class _KinkedModel:
     def _at(self, support: NDArray[np.intp], values: Vector) -> tuple[Vector, Vector]:
         theta = np.zeros(len(self.c))
         theta[support] = values
-        return theta, values @ self.H[support] - self.c
+        # With few, reading their rows is cheaper than reading all of H.
+        few = 3 * len(support) < len(self.c)
+        return theta, (values @ self.H[support] if few else self.H @ theta) - self.c
 
-    def _solve(self, support: NDArray[np.intp], signs: Vector) -> Vector | None:
+    def _step(self, support: NDArray[np.intp], theta: Vector, r: Vector) -> Vector | None:
+        """The step to the minimiser for the signs that θ has on the support."""
         if not len(support):
             return None
-        A = self.H[support][:, support]
+        A = self.H.copy() if len(support) == len(self.H) else self.H[np.ix_(support, support)]
+        # Features may depend on each other; and a step with a little too much curvature is still a step down.
+        A.flat[:: len(support) + 1] *= 1.0 + JITTER
         A.flat[:: len(support) + 1] += self.ridge[support]
-        solution = cholesky_solve(A, self.c[support] - self.slopes[support] * signs)
-        return None if solution is None or not np.all(np.isfinite(solution)) else solution
+        gradient = r + self.ridge * theta + self.slopes * np.sign(theta)
+        step = cholesky_solve(A, -gradient[support], overwrite=True)
+        return None if step is None or not np.all(np.isfinite(step)) else step
 
 
 def _ridge(objective: Objective) -> Vector:

@@ -21,18 +21,27 @@ def step_towards(
     """Go from θ, where Φ is `value`, towards the target; return where and the Φ there.
 
     `predicted` ≥ 0 is a fall of Φ that a model promises for the whole step, and t times it, or more, for a
-    part t of it. The unit step is right nearly always; a search costs no product with X, since the margins
-    are known along the line. No fall at all returns θ itself.
+    part t of it. The unit step is right nearly always, so it is taken at once and taken back if it is wrong;
+    a search costs no product with X, since the margins are known along the line. No fall at all returns θ
+    itself.
     """
     d = target - theta
-    loss, t = quadratic.look_along(d), 1.0
+
+    def enough(t: float, reached: float) -> bool:
+        return reached <= value - SUFFICIENT * t * predicted + ROUNDING * abs(value)
+
+    reached = quadratic.advance(d) + objective.penalty(target)
+    if enough(1.0, reached):
+        quadratic.settle()
+        return target, reached
+    quadratic.move(-1.0)
+    t = 0.5
     while t > 1e-10:
-        # At t = 1 it is the target itself, with its exact zeros.
-        trial = target if t == 1.0 else theta + t * d
-        reached = loss + objective.penalty(trial)
-        if reached <= value - SUFFICIENT * t * predicted + ROUNDING * abs(value):
-            quadratic.step(t)
-            return trial, reached
+        reached = quadratic.loss_at(t) + objective.penalty(theta + t * d)
+        if enough(t, reached):
+            quadratic.move(t)
+            quadratic.settle()
+            return theta + t * d, reached
         t *= 0.5
-        loss = quadratic.loss_at(t)
+    quadratic.settle()
     return theta, value

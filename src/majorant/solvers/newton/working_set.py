@@ -1,65 +1,69 @@
-"""Many features, few of them needed: Newton on a working set that grows until nothing outside violates."""
+"""Dense rows, and few features that matter: `gram.py` on those that may become different from zero.
+
+The Gram matrix of a fifth of the features is 25 times cheaper. (Of sparse rows it is not: on a9a and
+mushrooms taking the columns out cost what it saved.) The gradient of the others is looked at in the beginning
+and whenever the certificate on those chosen has become a thousand times better; until then they are taken to
+be as they were, which makes every claim of convergence provisional, as the driver takes it anyway.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.majorants import MAX_DENSE_ENTRIES, DescentLemma
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
-from majorant.solvers.base import majorize_minimize
 from majorant.solvers.newton.gram import gram_iterates
-from majorant.status import Iterate, Underway, Vector
+from majorant.status import Evaluated, Vector
 
-INNER_STEPS = 50
-# The most features whose Gram matrix is formed.
-LARGEST = math.isqrt(MAX_DENSE_ENTRIES) - 1
+# A feature is chosen if the loss pulls it at least with this share of what the penalty holds.
+PULL = 0.7
+# How much better the certificate becomes between two looks at all features.
+TRUST = 1e-3
+# With more than this share of the features, choosing costs more than it saves.
+MOST = 1 / 3
 
 
-def working_set_iterates(objective: Objective, rows: MemoryRows, theta: Vector) -> Iterator[Iterate]:
-    """Solve on the working set, look at all features, take in the worst violators, repeat.
-
-    The accuracy asked of a round shrinks geometrically: tied to the violation outside alone, rounds crawl.
-    """
+def working_set_iterates(objective: Objective, rows: MemoryRows, theta: Vector) -> Iterator[Evaluated]:
+    """Newton's method on the features that may matter; on all of them, if these are more than a third."""
     at = objective.evaluate(theta)
-    goal = np.inf
-    smallest = min(200, max(50, 3 * rows.n_samples))
+    yield at
+    limit = objective.factor * objective.potential.slope_at_zero
+    matters = (at.theta[:-1] != 0.0) | (limit == 0.0)
     while True:
-        needed = (at.theta[:-1] != 0.0) | (objective.factor == 0.0)
-        if needed.sum() > LARGEST:
-            yield from majorize_minimize(DescentLemma(objective), at.theta)
-        yield at
-        violations = objective.violations(at)
-        size = min(max(smallest, 2 * int(needed.sum())), len(needed), LARGEST)
-        chosen = _choose(np.where(needed, np.inf, violations[:-1]), size)
-        goal = min(0.2 * float(np.max(violations)), 0.3 * goal)
-        theta = at.theta
-        for theta, value in _rounds(objective, rows, at.theta, chosen, goal):
-            yield Underway(theta, value)
-        at = objective.evaluate(theta)
+        matters |= np.abs(at.loss_gradient[:-1]) > PULL * limit
+        chosen = np.flatnonzero(matters)
+        if len(chosen) > MOST * rows.n_features:
+            iterates = gram_iterates(objective, rows, at.theta)
+            next(iterates)
+            yield from iterates
+        start = at
+        for at in _restricted_iterates(objective, rows, start, chosen):
+            yield at
 
 
-def _choose(priority: Vector, size: int) -> NDArray[np.intp]:
-    """The features of highest priority, so many at most, none without any."""
-    chosen = np.argpartition(-priority, size - 1)[:size]
-    return np.sort(chosen[priority[chosen] > 0.0])
-
-
-def _rounds(
-    objective: Objective, rows: MemoryRows, theta: Vector, chosen: NDArray[np.intp], goal: float
-) -> Iterator[tuple[Vector, float]]:
-    """The steps on the chosen features (the others are zero), until none violates more than the goal."""
-    where = np.append(chosen, len(theta) - 1)
+def _restricted_iterates(
+    objective: Objective, rows: MemoryRows, start: Evaluated, chosen: NDArray[np.intp]
+) -> Iterator[Evaluated]:
+    """Steps on the chosen features, until one of the others wants to move."""
+    where = np.append(chosen, rows.n_features)
     part = rows.columns(chosen)
     restricted = Objective(part, objective.potential, objective.eta, objective.factor[chosen])
-    scale = objective.violation_scale[where]
-    for n, inner in enumerate(gram_iterates(restricted, part, theta[where])):
-        whole = theta.copy()
-        whole[where] = inner.theta
-        yield whole, inner.value
-        if n == INNER_STEPS or float(np.max(np.abs(restricted.subgradient(inner)) * scale)) <= goal:
-            return
+    outside, seen, last = start.loss_gradient, np.inf, start
+    iterates = gram_iterates(restricted, part, start.theta[where])
+    next(iterates)
+    for inner in iterates:
+        theta, gradient = np.zeros(objective.size), outside.copy()
+        theta[where], gradient[where] = inner.theta, inner.loss_gradient
+        at = Evaluated(theta, inner.value, gradient, carried=True)
+        error = restricted.estimate(inner).error
+        if error <= TRUST * seen or np.array_equal(theta, last.theta):
+            at = objective.evaluate(theta)
+            outside, seen = at.loss_gradient, error
+            if np.any(np.delete(objective.violations(at), where) > 0.0):
+                yield at
+                return
+        yield at
+        last = at

@@ -1,0 +1,172 @@
+"""Many features, few of them needed: coordinate descent along columns, Newton's method on what it selects.
+
+A round looks at the gradient of all features and takes those that may matter. Coordinate descent on them,
+some thousand numbers per step, finds out quickly which are zero and which sign the others have; but it crawls
+to their values when features are correlated. Extrapolating its steps helps; Newton's method on the support
+finds the values at once, for the price of a factorisation. As much effort goes into the one as into the
+other: a Newton step is due when the sweeps since the last one have cost as much as it would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from majorant.objective import Objective
+from majorant.rows import MemoryRows
+from majorant.rows.columns import Columns, intercept_column, slacks
+from majorant.rows.quadratic import ActiveQuadratic
+from majorant.solvers.newton.gram import tangent_slopes
+from majorant.solvers.newton.models import minimise_on_support
+from majorant.solvers.newton.search import step_towards
+from majorant.status import Evaluated, Iterate, Underway, Vector
+
+# Columns with so many entries are taken from the start; afterwards, so many times those of the support.
+FIRST_ENTRIES = 2_000_000
+GROWTH = 3
+# How far the violation of those coordinates that are near to moving falls before all are visited again.
+INNER_ACCURACY = 0.01
+ROUNDS = 60
+# The largest support whose curvature is factorised.
+LARGEST_SUPPORT = 2500
+NEWTON_STEPS = 2
+# Nanoseconds per entry of a column, per entry of the rows, per update of H, and per flop of a factorisation.
+SWEEP_COST, PASS_COST, UPDATE_COST, FLOP_COST = 2.4, 3.0, 1.5, 0.04
+
+
+def column_iterates(objective: Objective, rows: MemoryRows, theta: Vector) -> Iterator[Iterate]:
+    """Descend on the features that may matter, look at all, take in the violators, repeat.
+
+    The accuracy asked of a round shrinks geometrically: tied to the violation outside alone, rounds crawl.
+    """
+    at = objective.evaluate(theta)
+    goal = np.inf
+    features = _Features(objective, rows)
+    while True:
+        yield at
+        violations = objective.violations(at)
+        goal = min(0.2 * float(np.max(violations)), 0.3 * goal)
+        features.begin(at, violations[:-1], goal)
+        for _ in range(ROUNDS):
+            worst = features.descend(0.5 * goal)
+            yield Underway(features.theta, features.value)
+            if worst <= goal:
+                break
+            if features.newton_is_due():
+                features.newton()
+                yield Underway(features.theta, features.value)
+        at = objective.evaluate(features.theta)
+
+
+class _Features:
+    """Some features, the slacks of the rows, and the two ways to lower Φ with them."""
+
+    def __init__(self, objective: Objective, rows: MemoryRows) -> None:
+        from majorant.solvers.newton import coordinate
+
+        self.coordinate = coordinate
+        self.objective, self.rows = objective, rows
+        self.intercept = intercept_column(rows)
+        self.counts = np.sum([block.column_counts for block in rows.blocks], axis=0)
+        self.chosen = np.zeros(0, dtype=np.intp)
+        self.spent = 0.0
+
+    def begin(self, at: Evaluated, violations: Vector, goal: float) -> None:
+        """Start at θ, with other features if some that were not taken violate."""
+        self.theta = at.theta
+        self.slacks = slacks(self.rows, at.theta)
+        outside = np.ones(len(violations), dtype=np.bool_)
+        outside[self.chosen] = False
+        if not len(self.chosen) or np.any(violations[outside] > goal):
+            self.chosen = self._choose(at, violations)
+            self.columns = Columns.of(self.rows, self.chosen)
+            self.entries = np.diff(self.columns.starts)
+            self.scale = self.objective.violation_scale[self.chosen]
+
+    def _choose(self, at: Evaluated, violations: Vector) -> NDArray[np.intp]:
+        """Those that are not zero or may become so; the worst violators first if there are too many."""
+        needed = (at.theta[:-1] != 0.0) | (self.objective.factor == 0.0)
+        limit = self.objective.factor * self.objective.potential.slope_at_zero
+        candidates = np.flatnonzero(needed | (np.abs(at.loss_gradient[:-1]) > 0.8 * limit))
+        room = max(FIRST_ENTRIES, GROWTH * int(np.sum(self.counts[needed])))
+        if int(np.sum(self.counts[candidates])) > room:
+            priority = np.where(needed, np.inf, violations)[candidates]
+            order = np.argsort(-priority, kind="stable")
+            fits = np.cumsum(self.counts[candidates][order]) <= room
+            fits[0] = True
+            candidates = np.sort(candidates[order[fits]])
+        return candidates
+
+    @property
+    def value(self) -> float:
+        """Φ, from the slacks that were carried along."""
+        return self._value(self.theta, self.slacks)
+
+    def _value(self, theta: Vector, u: Vector) -> float:
+        active = np.maximum(u, 0.0)
+        return float(active @ active) + self.objective.penalty(theta)
+
+    # Coordinate descent ------------------------------------------------------------------------
+
+    def descend(self, goal: float) -> float:
+        """A sweep over all, and some over those that are near to moving; the violation that the first met."""
+        part = np.append(self.theta[:-1][self.chosen], self.theta[-1])
+        first, visited = self.coordinate.descend_along(
+            self.columns.data,
+            self.columns.indices,
+            self.columns.starts,
+            self.intercept,
+            self.slacks,
+            part,
+            tangent_slopes(self.objective, self.theta)[:-1][self.chosen],
+            self.objective.eta,
+            self.scale,
+            INNER_ACCURACY,
+            goal,
+        )
+        self.spent += SWEEP_COST * visited
+        self.theta = np.zeros_like(self.theta)
+        self.theta[self.chosen] = part[:-1]
+        self.theta[-1] = part[-1]
+        return float(first)
+
+    # Newton's method on the support ------------------------------------------------------------
+
+    def _support(self) -> NDArray[np.intp]:
+        return np.flatnonzero((self.theta[:-1] != 0.0) | (self.objective.factor == 0.0))
+
+    def newton_is_due(self) -> bool:
+        """Whether the sweeps since the last step have cost as much as one would."""
+        support = self._support()
+        active = int(np.count_nonzero(self.slacks > 0.0))
+        if not 0 < len(support) <= min(LARGEST_SUPPORT, active):
+            return False
+        entries = float(np.sum(self.counts[support]))
+        updates = 0.5 * entries**2 / self.rows.n_samples
+        passes = float(np.sum(self.counts)) + entries
+        price = PASS_COST * passes + UPDATE_COST * updates + FLOP_COST * len(support) ** 3 / 3.0
+        return self.spent >= price
+
+    def newton(self) -> None:
+        """Some steps with the exact curvature of the active rows, on the support as it is."""
+        support = self._support()
+        where = np.append(support, len(self.theta) - 1)
+        part = self.rows.columns(support, halves=len(support) < 1000)
+        whole = self.objective
+        objective = Objective(part, whole.potential, whole.eta, whole.factor[support])
+        theta = self.theta[where]
+        quadratic = ActiveQuadratic(part, theta)
+        value = quadratic.loss_at(0.0) + objective.penalty(theta)
+        for _ in range(NEWTON_STEPS):
+            at = Evaluated(theta, value, quadratic.gradient(theta), carried=True)
+            slopes = tangent_slopes(objective, theta)
+            target, predicted = minimise_on_support(objective, quadratic.H, quadratic.c, at, slopes)
+            theta, value = step_towards(objective, quadratic, theta, value, target, predicted)
+            if at.value - value <= 1e-8 * value:
+                break
+        self.theta = self.theta.copy()
+        self.theta[where] = theta
+        self.slacks = np.concatenate([np.sqrt(p.block.s) * (1.0 - p.v) for p in quadratic.parts])
+        self.spent = 0.0
