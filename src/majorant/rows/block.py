@@ -124,6 +124,11 @@ class Block(ABC):
     def rows(self, chosen: slice) -> Block:
         """Some of the rows."""
 
+    @property
+    def exact(self) -> bool:
+        """Whether sums of products of the entries have no rounding: small whole numbers, such as 0 and 1."""
+        return False
+
     @abstractmethod
     def columns(self, chosen: NDArray[np.intp]) -> Block:
         """The same rows with some of the features only."""

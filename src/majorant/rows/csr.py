@@ -102,6 +102,11 @@ class CsrBlock(Block):
         return CsrBlock(entries, len(chosen), self.y, self.s, intercept=self.b > 0)
 
     @cached_property
+    def exact(self) -> bool:
+        data, weights = kernels.largest_whole(self._csr[0]), kernels.largest_whole(self.s)
+        return bool(2.0 * weights * data**2 * self.n_samples < 2.0**53)
+
+    @cached_property
     def column_counts(self) -> NDArray[np.intp]:
         return np.asarray(kernels.column_counts(*self._csr, self.n_features))
 

@@ -193,6 +193,17 @@ def active_product(data, indices, starts, stops, s, b, active, v):
 
 
 @compiled
+def largest_whole(values):
+    """The largest of them, without sign, if all are whole numbers; infinity as soon as one is not."""
+    largest = 0.0
+    for x in values:
+        if x != np.floor(x):
+            return np.inf
+        largest = max(largest, abs(np.float64(x)))
+    return largest
+
+
+@compiled
 def column_counts(data, indices, starts, stops, n_features):
     """How many entries each column has."""
     counts = np.zeros(n_features, np.int64)

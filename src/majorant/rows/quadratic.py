@@ -129,7 +129,6 @@ class ActiveQuadratic:
         before, self.fresh = self._diagonal, False
         self._gather()
         after = np.diagonal(self.H)
-        # Nothing at all is left of a feature that only rows with whole numbers had: that is no rounding.
-        if np.any((before > CANCELLED * after) & (after != 0.0)):
+        if np.any(before > CANCELLED * after) and not all(part.block.exact for part in self.parts):
             together([part.build for part in self.parts])
             self._gather()

@@ -23,8 +23,8 @@ from majorant.solvers.newton.models import minimise_on_support
 from majorant.solvers.newton.search import step_towards
 from majorant.status import Evaluated, Iterate, Underway, Vector
 
-# Columns with so many entries are taken from the start; afterwards, so many times those of the support.
-FIRST_ENTRIES = 2_000_000
+# So many features are taken from the start; afterwards, so many times those of the support.
+FIRST_FEATURES = 500
 GROWTH = 3
 # How far the violation of those coordinates that are near to moving falls before all are visited again.
 INNER_ACCURACY = 0.01
@@ -76,7 +76,9 @@ class _Features:
     def begin(self, at: Evaluated, violations: Vector, goal: float) -> None:
         """Start at θ, with other features if some that were not taken violate."""
         self.theta = at.theta
-        self.slacks = slacks(self.rows, at.theta)
+        # What was carried is as good as new, unless rounding shows.
+        if not len(self.chosen) or abs(self.value - at.value) > 1e-11 * at.value:
+            self.slacks = slacks(self.rows, at.theta)
         outside = np.ones(len(violations), dtype=np.bool_)
         outside[self.chosen] = False
         if not len(self.chosen) or np.any(violations[outside] > goal):
@@ -90,13 +92,10 @@ class _Features:
         needed = (at.theta[:-1] != 0.0) | (self.objective.factor == 0.0)
         limit = self.objective.factor * self.objective.potential.slope_at_zero
         candidates = np.flatnonzero(needed | (np.abs(at.loss_gradient[:-1]) > 0.8 * limit))
-        room = max(FIRST_ENTRIES, GROWTH * int(np.sum(self.counts[needed])))
-        if int(np.sum(self.counts[candidates])) > room:
+        room = max(FIRST_FEATURES, GROWTH * int(np.count_nonzero(needed)))
+        if len(candidates) > room:
             priority = np.where(needed, np.inf, violations)[candidates]
-            order = np.argsort(-priority, kind="stable")
-            fits = np.cumsum(self.counts[candidates][order]) <= room
-            fits[0] = True
-            candidates = np.sort(candidates[order[fits]])
+            candidates = np.sort(candidates[np.argpartition(-priority, room)[:room]])
         return candidates
 
     @property
