@@ -1,11 +1,16 @@
 """Every kind of block answers every question as the plain dense matrices do."""
 
+import os
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import random_problem
 
+from majorant import blas
 from majorant.rows import MemoryRows
+from majorant.rows.columns import Columns, slacks
+from majorant.rows.together import together
 
 QUESTIONS = {
     "loss": lambda rows, theta, D: np.append(rows.loss(theta).gradient, rows.loss(theta).value),
@@ -126,3 +131,90 @@ def test_an_epoch_sees_every_row_once_and_adds_up_to_the_loss(layout, cuts):
     total = sum(batch.loss(theta).gradient for batch in batches)
     assert np.allclose(total, rows.loss(theta).gradient, rtol=1e-12)
     assert not np.array_equal(batches[0].indices, next(rows.batches(np.random.default_rng(1), 8)).indices)
+
+
+def sparse_problem(n=20_000, p=40, seed=0):
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, p), density=0.4, rng=rng, format="csr")
+    return X, np.where(X @ np.linspace(-1, 1, p) + 0.1 * rng.standard_normal(n) > 0, 1.0, -1.0)
+
+
+def test_large_sparse_rows_are_halved_and_answer_the_same():
+    X, y = sparse_problem()
+    whole, halves = MemoryRows(X, y, cuts=()), MemoryRows(X, y)
+    assert (len(whole.blocks), len(halves.blocks)) == (1, 2)
+    theta = np.linspace(-1.0, 1.0, 41)
+    assert np.isclose(whole.loss(theta).value, halves.loss(theta).value, rtol=1e-12)
+    assert np.allclose(whole.loss(theta).gradient, halves.loss(theta).gradient, rtol=1e-9)
+    assert np.allclose(whole.gram(), halves.gram(), rtol=1e-12)
+    # Batches are drawn from all rows all the same.
+    draws = [next(rows.batches(np.random.default_rng(3), 64)).indices for rows in (whole, halves)]
+    assert np.array_equal(*draws)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_large_dense_rows_are_halved_inside_and_answer_the_same(order, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = np.asarray(rng.standard_normal((10_000, 50)), order=order)
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    theta = np.linspace(-0.1, 0.1, 51)
+    halved = MemoryRows(X, y)
+    monkeypatch.setattr("majorant.rows.block.HALVES_PAY", 10**9)
+    whole = MemoryRows(X, y)
+    for question in (
+        lambda rows: rows.gram(),
+        lambda rows: rows.loss(theta).gradient,
+        lambda rows: rows.audit(theta, lengths=True).squares,
+        lambda rows: rows.gram_product(theta),
+    ):
+        assert np.allclose(question(halved), question(whole), rtol=1e-10, atol=1e-9)
+
+
+def test_an_error_in_another_thread_is_the_callers_error():
+    def fail():
+        raise ZeroDivisionError("in the second half")
+
+    with pytest.raises(ZeroDivisionError, match="second half"):
+        together([lambda: 1, fail])
+    assert together([lambda: 1, lambda: 2, lambda: 3]) == [1, 2, 3]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork processes")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_process_hires_its_own_threads():
+    together([lambda: 1, lambda: 2])
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if together([lambda: 1, lambda: 2]) == [1, 2] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_blas_gets_its_threads_back():
+    def numbers():
+        return [library.get_num_threads() for library in blas._libraries()]
+
+    before = numbers()
+    with blas.one_thread():
+        with blas.one_thread():
+            assert set(numbers()) == {1}
+        assert set(numbers()) == {1}
+        with blas.own_threads():
+            assert numbers() == before
+        assert set(numbers()) == {1}
+    assert numbers() == before
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_columns_by_themselves_are_those_of_the_design(sparse):
+    X, y, s, _ = random_problem(n=50)
+    rows = MemoryRows(sp.csr_matrix(X) if sparse else X, y, s, cuts=(20,))
+    chosen = np.array([0, 3, 5])
+    columns = Columns.of(rows, chosen)
+    design = rows.design()
+    for j, start, stop in zip(chosen, columns.starts, columns.starts[1:], strict=False):
+        dense = np.zeros(50)
+        dense[columns.indices[start:stop]] = columns.data[start:stop]
+        assert np.allclose(dense, design[:, j])
+    theta = np.linspace(-0.5, 0.5, 7)
+    u = np.maximum(slacks(rows, theta), 0.0)
+    assert np.isclose(u @ u, rows.loss(theta).value)
