@@ -10,6 +10,7 @@ from conftest import random_problem
 from majorant import blas
 from majorant.rows import MemoryRows
 from majorant.rows.columns import Columns, slacks
+from majorant.rows.quadratic import ActiveQuadratic
 from majorant.rows.together import together
 
 QUESTIONS = {
@@ -218,3 +219,30 @@ def test_columns_by_themselves_are_those_of_the_design(sparse):
     theta = np.linspace(-0.5, 0.5, 7)
     u = np.maximum(slacks(rows, theta), 0.0)
     assert np.isclose(u @ u, rows.loss(theta).value)
+
+
+def test_rows_of_ones_answer_as_any_others():
+    rng = np.random.default_rng(0)
+    X = (rng.random((60, 6)) < 0.4).astype(float)
+    y, s = np.where(rng.random(60) < 0.5, 1.0, -1.0), rng.uniform(0.5, 2.0, 60)
+    ones, dense = MemoryRows(sp.csr_matrix(X), y, s), MemoryRows(X, y, s)
+    assert ones.blocks[0]._csr[0] is None
+    theta, D = np.linspace(-0.5, 0.5, 7), rng.standard_normal((7, 2))
+    for question in QUESTIONS.values():
+        assert np.allclose(question(ones, theta, D), question(dense, theta, D))
+    assert np.allclose(ones.columns(np.array([1, 4])).gram(), dense.columns(np.array([1, 4])).gram())
+    audits = [rows.audit(theta, lengths=True) for rows in (ones, dense)]
+    assert np.allclose(audits[0].squares, audits[1].squares)
+    quadratics = [ActiveQuadratic(rows, theta) for rows in (ones, dense)]
+    assert np.isclose(*[quadratic.advance(-theta) for quadratic in quadratics])
+    for quadratic in quadratics:
+        quadratic.settle()
+    assert np.allclose(quadratics[0].H, quadratics[1].H)
+
+
+def test_whole_numbers_are_known_to_be_exact():
+    y = np.array([1.0, -1.0])
+    blocks = [MemoryRows(sp.csr_matrix(X), y, s).blocks[0] for X, s in (
+        ([[1.0, 0], [0, 3.0]], [1.0, 2.0]), ([[1.0, 0], [0, 0.5]], None), ([[1.0, 0], [0, 3.0]], [1.0, 0.5]),
+        ([[1.0, 0], [0, 2.0**30]], None))]  # fmt: skip
+    assert [block.exact for block in blocks] == [True, False, False, False]

@@ -6,7 +6,8 @@ GIL, none uses numba's own threads (they abort the process under concurrent call
 code is kept on disk.
 
 The entries of row k are data[e], in the columns indices[e], for starts[k] ≤ e < stops[k]: so some of the
-rows of a matrix are a matrix themselves, without a copy of an entry.
+rows of a matrix are a matrix themselves, without a copy of an entry. Where all entries are 1, as those of
+indicators are, `data` may be None: not reading them makes the loops 1.1 to 1.5 times as fast.
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ def compiled(function: Callable[..., Any]) -> Any:
     return numba.njit(cache=True, nogil=True)(function)
 
 
+@compiled
+def _times(factor, data, e):
+    """Factor × data[e]."""
+    return factor if data is None else factor * data[e]
+
+
 _value = compiled(SquaredHinge.value)
 _derivative = compiled(SquaredHinge.derivative)
 
@@ -41,14 +48,14 @@ def loss(data, indices, starts, stops, y, s, b, theta, subset):
         k = position if subset is None else subset[position]
         score = intercept
         for e in range(starts[k], stops[k]):
-            score += data[e] * theta[indices[e]]
+            score += _times(theta[indices[e]], data, e)
         margin = y[k] * score
         slope = s[k] * y[k] * _derivative(margin)
         if slope != 0.0:
             total += s[k] * _value(margin)
             slope_sum += slope
             for e in range(starts[k], stops[k]):
-                gradient[indices[e]] += slope * data[e]
+                gradient[indices[e]] += _times(slope, data, e)
     gradient[-1] = b * slope_sum
     return total, gradient
 
@@ -64,7 +71,7 @@ def audit(data, indices, starts, stops, y, s, b, theta, squares):
         score = intercept
         if somewhere:
             for e in range(starts[k], stops[k]):
-                score += data[e] * theta[indices[e]]
+                score += _times(theta[indices[e]], data, e)
         margin = y[k] * score
         if margin < 1.0:
             slope = s[k] * y[k] * _derivative(margin)
@@ -73,12 +80,11 @@ def audit(data, indices, starts, stops, y, s, b, theta, squares):
             gradient = gradients[side]
             gradient[-1] += b * slope
             for e in range(starts[k], stops[k]):
-                gradient[indices[e]] += slope * data[e]
+                gradient[indices[e]] += _times(slope, data, e)
             if squares.size:
                 squares[-1] += b * b * s[k]
                 for e in range(starts[k], stops[k]):
-                    x = np.float64(data[e])
-                    squares[indices[e]] += s[k] * x * x
+                    squares[indices[e]] += _times(_times(s[k], data, e), data, e)
     return totals, gradients
 
 
@@ -101,7 +107,7 @@ def image(data, indices, starts, stops, y, b, theta):
     for k in range(y.size):
         score = intercept
         for e in range(starts[k], stops[k]):
-            score += data[e] * theta[indices[e]]
+            score += _times(theta[indices[e]], data, e)
         result[k] = y[k] * score
     return result
 
@@ -114,7 +120,7 @@ def advance(data, indices, starts, stops, y, s, b, d, dv, v, active, H, c):
     for k in range(y.size):
         score = intercept
         for e in range(starts[k], stops[k]):
-            score += data[e] * d[indices[e]]
+            score += _times(d[indices[e]], data, e)
         dv[k] = y[k] * score
         v[k] += dv[k]
         total += s[k] * _value(v[k])
@@ -153,12 +159,12 @@ def add_rows(data, indices, starts, stops, y, s, b, rows, sign, H, c):
 def _add_row(data, indices, start, stop, weight, labelled, b, H, c):
     last = H[c.size - 1]
     for e in range(start, stop):
-        weighted = weight * data[e]
+        weighted = _times(weight, data, e)
         row = H[indices[e]]
         for f in range(start, e + 1):
-            row[indices[f]] += weighted * data[f]
+            row[indices[f]] += _times(weighted, data, f)
         last[indices[e]] += b * weighted
-        c[indices[e]] += labelled * data[e]
+        c[indices[e]] += _times(labelled, data, e)
     last[c.size - 1] += b * b * weight
     c[c.size - 1] += b * labelled
 
@@ -183,13 +189,22 @@ def active_product(data, indices, starts, stops, s, b, active, v):
         if active[k]:
             score = b * v[-1]
             for e in range(starts[k], stops[k]):
-                score += data[e] * v[indices[e]]
+                score += _times(v[indices[e]], data, e)
             score *= 2.0 * s[k]
             image_sum += score
             for e in range(starts[k], stops[k]):
-                product[indices[e]] += score * data[e]
+                product[indices[e]] += _times(score, data, e)
     product[-1] = b * image_sum
     return product
+
+
+@compiled
+def all_ones(values):
+    """Whether each of them is 1; stops at the first that is not."""
+    for x in values:  # noqa: SIM110 (numba has no `all`)
+        if x != 1.0:
+            return False
+    return True
 
 
 @compiled
