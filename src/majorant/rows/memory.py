@@ -44,7 +44,7 @@ class MemoryRows(Rows):
         self.drawn = [whole] if cuts is None else self.blocks
 
     def columns(self, chosen: NDArray[np.intp], *, halves: bool = True) -> MemoryRows:
-        """The same rows with some of the features only; not in halves if one H is large enough."""
+        """The same rows with some of the features only; undivided where there is to be one H only."""
         blocks = self.blocks if halves else self.drawn
         return self._with(together([partial(block.columns, chosen) for block in blocks]))
 

@@ -152,7 +152,7 @@ class _Features:
         """Some steps with the exact curvature of the active rows, on the support as it is."""
         support = self._support()
         where = np.append(support, len(self.theta) - 1)
-        part = self.rows.columns(support, halves=len(support) < 1000)
+        part = self.rows.columns(support, halves=len(support) < 500)
         whole = self.objective
         objective = Objective(part, whole.potential, whole.eta, whole.factor[support])
         theta = self.theta[where]

@@ -30,7 +30,7 @@ DROPS = 20
 # Curvature, relative, that is still taken for real: a line search guards what comes of it.
 FLOOR = 1e-15
 # Relative curvature added on the support, which may be singular.
-JITTER = 1e-10
+JITTERS = (1e-10, 1e-6)
 
 
 def minimise_smooth(objective: Objective, H: Matrix, c: Vector, theta: Vector) -> tuple[Vector, float]:
@@ -164,15 +164,29 @@ class _KinkedModel:
 
     def _step(self, support: NDArray[np.intp], theta: Vector, r: Vector) -> Vector | None:
         """The step to the minimiser for the signs that θ has on the support."""
-        if not len(support):
+        curved = np.diagonal(self.H)[support] + self.ridge[support] > 0.0
+        alive = support[curved]
+        if not len(alive):
             return None
-        A = self.H.copy() if len(support) == len(self.H) else self.H[np.ix_(support, support)]
-        # Features may depend on each other; and a step with a little too much curvature is still a step down.
-        A.flat[:: len(support) + 1] *= 1.0 + JITTER
-        A.flat[:: len(support) + 1] += self.ridge[support]
         gradient = r + self.ridge * theta + self.slopes * np.sign(theta)
-        step = cholesky_solve(A, -gradient[support], overwrite=True)
-        return None if step is None or not np.all(np.isfinite(step)) else step
+        solution = self._solve(alive, -gradient[alive])
+        if solution is None:
+            return None
+        # A feature that no active row has goes to zero: only its slope pulls.
+        step = np.where(self.slopes[support] > 0.0, -theta[support], 0.0)
+        step[curved] = solution
+        return step
+
+    def _solve(self, alive: NDArray[np.intp], right: Vector) -> Vector | None:
+        # Features may depend on each other; and a step with a little too much curvature is still a step down.
+        for jitter in JITTERS:
+            A = self.H.copy() if len(alive) == len(self.H) else self.H[np.ix_(alive, alive)]
+            A.flat[:: len(alive) + 1] *= 1.0 + jitter
+            A.flat[:: len(alive) + 1] += self.ridge[alive]
+            step = cholesky_solve(A, right, overwrite=True)
+            if step is not None and np.all(np.isfinite(step)):
+                return step
+        return None
 
 
 def _ridge(objective: Objective) -> Vector:
