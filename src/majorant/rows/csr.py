@@ -46,16 +46,20 @@ class CsrBlock(Block):
         return self._n_features
 
     def loss(self, theta: Vector, indices: Indices | None = None) -> LossSum:
-        return LossSum(*kernels.loss(*self._csr, self.y, self.s, self.b, theta, indices))
+        gradient = np.zeros(len(theta))
+        return LossSum(kernels.loss(*self._csr, self.y, self.s, self.b, theta, indices, gradient), gradient)
 
     def audit(self, theta: Vector, *, lengths: bool) -> Audit:
+        values, gradients = np.zeros(2), np.zeros((2, len(theta)))
         squares = np.zeros(len(theta) if lengths else 0)
-        values, gradients = kernels.audit(*self._csr, self.y, self.s, self.b, theta, squares)
+        kernels.audit(*self._csr, self.y, self.s, self.b, theta, values, gradients, squares)
         negative, positive = map(LossSum, values.tolist(), gradients)
         return Audit(negative, positive, squares)
 
     def squared_norms(self) -> Vector:
-        return np.asarray(kernels.squared_norms(*self._entries))
+        norms = np.zeros(self.n_samples)
+        kernels.squared_norms(*self._entries, norms)
+        return norms
 
     def design(self) -> Matrix:
         data, indices, starts, stops = self._entries
@@ -65,7 +69,9 @@ class CsrBlock(Block):
         return self._design_from(X)
 
     def image(self, d: Vector) -> Vector:
-        return np.asarray(kernels.image(*self._csr, self.y, self.b, d))
+        result = np.empty(self.n_samples)
+        kernels.image(*self._csr, self.y, self.b, d, result)
+        return result
 
     def advance(
         self, d: Vector, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
@@ -83,7 +89,9 @@ class CsrBlock(Block):
         kernels.mirror(H)
 
     def active_product(self, active: NDArray[np.bool_], d: Vector) -> Vector:
-        return np.asarray(kernels.active_product(*self._csr, self.s, self.b, active, d))
+        product = np.zeros(len(d))
+        kernels.active_product(*self._csr, self.s, self.b, active, d, product)
+        return product
 
     # Parts of it -------------------------------------------------------------------------------
 
@@ -99,7 +107,10 @@ class CsrBlock(Block):
         position = np.full(self.n_features, -1, dtype=np.int32)
         position[chosen] = np.arange(len(chosen), dtype=np.int32)
         capacity = int(self.column_counts[chosen].sum())
-        data, indices, ends = kernels.take_columns(*self._entries, position, capacity)
+        data = np.empty(capacity + 1, dtype=self._entries[0].dtype)
+        indices = np.empty(capacity + 1, dtype=np.uint32)
+        ends = np.zeros(self.n_samples + 1, dtype=np.uint64)
+        kernels.take_columns(*self._entries, position, data, indices, ends)
         entries = (data, indices, ends[:-1], ends[1:])
         return CsrBlock(entries, len(chosen), self.y, self.s, intercept=self.b > 0, ones=self._csr[0] is None)
 
@@ -110,7 +121,9 @@ class CsrBlock(Block):
 
     @cached_property
     def column_counts(self) -> NDArray[np.intp]:
-        return np.asarray(kernels.column_counts(*self._entries, self.n_features))
+        counts = np.zeros(self.n_features, dtype=np.intp)
+        kernels.column_counts(*self._entries, counts)
+        return counts
 
     def copy_columns(
         self,

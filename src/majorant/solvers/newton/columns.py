@@ -86,6 +86,7 @@ class _Features:
             self.columns = Columns.of(self.rows, self.chosen)
             self.entries = np.diff(self.columns.starts)
             self.scale = self.objective.violation_scale[self.chosen]
+            self.room = self.coordinate.room(len(self.chosen), self.rows.n_samples)
 
     def _choose(self, at: Evaluated, violations: Vector) -> NDArray[np.intp]:
         """Those that are not zero or may become so; the worst violators first if there are too many."""
@@ -124,6 +125,7 @@ class _Features:
             self.scale,
             INNER_ACCURACY,
             goal,
+            *self.room,
         )
         self.spent += SWEEP_COST * visited
         self.theta = np.zeros_like(self.theta)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def descend(H, r, theta, slopes, ridge, sweeps, tolerance):  # type: ignore[no-untyped-def]
     """Cyclic coordinate descent on ½θᵀHθ - c·θ + Σ_j (slopes_j |θ_j| + ridge_j θ_j²/2), in place.
 
@@ -42,7 +45,7 @@ def descend(H, r, theta, slopes, ridge, sweeps, tolerance):  # type: ignore[no-u
     return worst
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _sweep(data, indices, starts, u, theta, slopes, ridge, scale, order, near):  # type: ignore[no-untyped-def]
     """One pass of coordinate descent on Σ max(u, 0)² + Σ_j (slopes_j |θ_j| + ridge θ_j²/2), in place.
 
@@ -111,7 +114,7 @@ def _sweep(data, indices, starts, u, theta, slopes, ridge, scale, order, near): 
     return worst
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _centre(column, u):  # type: ignore[no-untyped-def]
     """Newton's method on Σ max(u - d column, 0)² for the intercept alone, in place; returns d."""
     moved = 0.0
@@ -135,55 +138,79 @@ def _centre(column, u):  # type: ignore[no-untyped-def]
 SWEEPS = 5
 
 
-@numba.njit(cache=True, nogil=True)
+# (Loops instead of array expressions, here and below: they take a tenth of the time to compile.)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def descend_along(  # type: ignore[no-untyped-def]
-    data, indices, starts, column, u, theta, slopes, ridge, scale, share, goal
+    data,
+    indices,
+    starts,
+    column,
+    u,
+    theta,
+    slopes,
+    ridge,
+    scale,
+    share,
+    goal,
+    near,
+    order,
+    trail,
+    slacks,
+    products,
+    shares,
+    ahead,
 ):
     """Coordinate descent on Σ max(u, 0)² + Σ_j (slopes_j |θ_j| + ridge θ_j²/2), in place.
 
     One sweep over all coordinates; then over those that are near to moving, with Anderson's extrapolation,
     until these violate no more than a share of what the first sweep met (or than the goal), or have cost as
     much as it. θ has the intercept last, whose column is given by itself. Returns the violation that the
-    first sweep met and the number of entries that were visited.
+    first sweep met and the number of entries that were visited. The second line of arguments is room to work
+    in: for the coordinates, for some iterates and their slacks, and for combining these.
     """
     count = theta.size - 1
-    near = np.zeros(count, np.bool_)
-    first = _sweep(data, indices, starts, u, theta, slopes, ridge, scale, np.arange(count), near)
-    theta[count] += _centre(column, u)
-    order = np.flatnonzero(near)
-    once = 0
-    for j in order:
-        once += starts[j + 1] - starts[j]
-    budget = data.size
-    spent = 0
-    enough = max(share * first, goal)
-    trail = np.empty((SWEEPS + 1, order.size + 1))
-    slacks = np.empty((SWEEPS + 1, u.size))
-    while spent <= budget:
-        _keep(theta, order, u, trail[0], slacks[0])
-        worst = np.inf
-        for n in range(1, SWEEPS + 1):
-            worst = _sweep(data, indices, starts, u, theta, slopes, ridge, scale, order, near)
-            theta[count] += _centre(column, u)
+    for j in range(count):
+        order[j] = j
+    budget, spent, once, n = data.size, 0, 0, -1
+    first = enough = 0.0
+    while True:
+        worst = _sweep(data, indices, starts, u, theta, slopes, ridge, scale, order, near)
+        theta[count] += _centre(column, u)
+        if n < 0:  # that was the sweep over all
+            first = worst
+            enough = max(share * first, goal)
+            chosen = 0
+            for j in range(count):
+                if near[j]:
+                    order[chosen] = j
+                    chosen += 1
+                    once += starts[j + 1] - starts[j]
+            order = order[:chosen]
+        else:
             spent += once + u.size
-            _keep(theta, order, u, trail[n], slacks[n])
             if worst <= enough:
                 break
-        if worst <= enough:
-            break
-        _extrapolate(trail, slacks, u, theta, slopes, ridge, order)
+        n += 1
+        _keep(theta, order, u, trail[n], slacks[n])
+        if n == SWEEPS:
+            _extrapolate(trail, slacks, u, theta, slopes, ridge, order, products, shares, ahead)
+            if spent > budget:
+                break
+            n = 0
+            _keep(theta, order, u, trail[n], slacks[n])
     return first, data.size + spent
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _keep(theta, order, u, part, slacks):  # type: ignore[no-untyped-def]
     for i in range(order.size):
         part[i] = theta[order[i]]
     part[order.size] = theta[theta.size - 1]
-    slacks[:] = u
+    for k in range(u.size):
+        slacks[k] = u[k]
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _value(part, u, slopes, ridge, order):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(order.size):
@@ -194,27 +221,29 @@ def _value(part, u, slopes, ridge, order):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True, nogil=True)
-def _extrapolate(trail, slacks, u, theta, slopes, ridge, order):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _extrapolate(  # type: ignore[no-untyped-def]
+    trail, slacks, u, theta, slopes, ridge, order, products, shares, ahead
+):
     """Anderson's acceleration: the combination of the iterates that a sweep would move least.
 
     The slacks are affine in θ, so the same combination of them belongs to it. It is kept if the value falls.
     """
     m = trail.shape[0] - 1
-    products = np.zeros((m, m))
+    count = order.size + 1
     for a in range(m):
         for b in range(a + 1):
             total = 0.0
-            for i in range(trail.shape[1]):
+            for i in range(count):
                 total += (trail[a + 1, i] - trail[a, i]) * (trail[b + 1, i] - trail[b, i])
             products[a, b] = total
             products[b, a] = total
     trace = 0.0
     for a in range(m):
         trace += products[a, a]
-    shares = np.ones(m)
     # Gauss, on m × m numbers that are positive definite by the term added.
     for a in range(m):
+        shares[a] = 1.0
         products[a, a] += 1e-12 * trace
     for a in range(m):
         if products[a, a] <= 0.0:
@@ -228,16 +257,34 @@ def _extrapolate(trail, slacks, u, theta, slopes, ridge, order):  # type: ignore
         for c in range(a + 1, m):
             shares[a] -= products[a, c] * shares[c]
         shares[a] /= products[a, a]
-    total = shares.sum()
+    total = 0.0
+    for a in range(m):
+        total += shares[a]
     if not abs(total) > 0.0:
         return
-    part = np.zeros(trail.shape[1])
-    ahead = np.zeros(u.size)
+    # The first iterate is not needed any more: the combination takes its place.
+    part = trail[0]
+    for i in range(count):
+        part[i] = 0.0
+    for k in range(u.size):
+        ahead[k] = 0.0
     for a in range(m):
-        part += shares[a] / total * trail[a + 1]
-        ahead += shares[a] / total * slacks[a + 1]
+        share = shares[a] / total
+        for i in range(count):
+            part[i] += share * trail[a + 1, i]
+        for k in range(u.size):
+            ahead[k] += share * slacks[a + 1, k]
     if _value(part, ahead, slopes, ridge, order) < _value(trail[m], slacks[m], slopes, ridge, order):
         for i in range(order.size):
             theta[order[i]] = part[i]
         theta[theta.size - 1] = part[order.size]
-        u[:] = ahead
+        for k in range(u.size):
+            u[k] = ahead[k]
+
+
+def room(count: int, n: int) -> tuple[NDArray[Any], ...]:
+    """What `descend_along` works in, for so many coordinates and rows."""
+    return (
+        np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.int64), np.empty((SWEEPS + 1, count + 1)),
+        np.empty((SWEEPS + 1, n)), np.empty((SWEEPS, SWEEPS)), np.empty(SWEEPS), np.empty(n),
+    )  # fmt: skip
