@@ -32,6 +32,8 @@ ROUNDS = 60
 # The largest support whose curvature is factorised.
 LARGEST_SUPPORT = 2500
 NEWTON_STEPS = 2
+# How much more a step costs if the support is larger than the number of active rows.
+SINGULAR = 5.0
 # Nanoseconds per entry of a column, per entry of the rows, per update of H, and per flop of a factorisation.
 SWEEP_COST, PASS_COST, UPDATE_COST, FLOP_COST = 2.4, 3.0, 1.5, 0.04
 
@@ -141,13 +143,14 @@ class _Features:
     def newton_is_due(self) -> bool:
         """Whether the sweeps since the last step have cost as much as one would."""
         support = self._support()
-        active = int(np.count_nonzero(self.slacks > 0.0))
-        if not 0 < len(support) <= min(LARGEST_SUPPORT, active):
+        if not 0 < len(support) <= LARGEST_SUPPORT:
             return False
         entries = float(np.sum(self.counts[support]))
         updates = 0.5 * entries**2 / self.rows.n_samples
         passes = float(np.sum(self.counts)) + entries
         price = PASS_COST * passes + UPDATE_COST * updates + FLOP_COST * len(support) ** 3 / 3.0
+        if len(support) > np.count_nonzero(self.slacks > 0.0):
+            price *= SINGULAR  # features will have to be shed, one by one
         return self.spent >= price
 
     def newton(self) -> None:

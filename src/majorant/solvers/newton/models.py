@@ -106,7 +106,8 @@ def minimise_on_support(
     model = _KinkedModel(H, c, slopes, _ridge(objective))
     r = H @ at.theta - c
     start = model.value(at.theta, r)
-    theta, r = model.solve_on_support(at.theta, r, drops=2)
+    # A support that is larger than the rank sheds features one by one; a factorisation for each, while small.
+    theta, r = model.solve_on_support(at.theta, r, drops=DROPS if len(c) < 500 else 2)
     return theta, max(start - model.value(theta, r), 0.0)
 
 
