@@ -113,10 +113,10 @@ class Newton(Solver):
         (Solving the sample accurately would fit its noise, and takes longer in all.)
         """
         enough = rows.n_samples >= SAMPLE * max(400, objective.size)
-        if theta[:-1].any() or not enough or rows.n_features > self.gram_features:
+        if not enough or theta[:-1].any() or self.choose_engine(objective, rows, theta) is not gram_iterates:
             return theta
         sample = rows.every(SAMPLE)
-        iterates = self.engine(replace(objective, rows=sample), sample, theta)
+        iterates = gram_iterates(replace(objective, rows=sample), sample, theta)
         *_, last = islice(iterates, SAMPLE_STEPS + 1)
         return last.theta
 
