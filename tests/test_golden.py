@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_svmlight_file
 from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
+from sklearn.preprocessing import StandardScaler
 
 from majorant import SparseSVC
 from majorant.errors import UnsuitableSolverError
@@ -177,3 +178,23 @@ def test_rcv1_mm_answers_at_once_with_alternatives(rcv1):
     X, y = rcv1
     with pytest.raises(UnsuitableSolverError, match=r"16\.6 GiB.*'mm-subspace'"):
         SparseSVC(solver="mm").fit(X, y)
+
+
+BENCHMARK = {"w8a": "w8a", "a9a": "a9a", "ijcnn1": "ijcnn1.trn", "mushrooms": "mushrooms",
+             "rcv1_subset": "rcv1_subset", "leukemia": "leukemia", "cina0": None}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BENCHMARK)
+def test_the_defaults_end_within_a_gap_of_a_millionth(name, data_dir, cina0):
+    """All cells of the comparison with the peers: the certificate says so, whatever the shape."""
+    if name == "cina0":
+        X, y = StandardScaler().fit_transform(cina0[0]), cina0[1]
+    else:
+        X, y = load_svmlight_file(str(data_dir / f"{BENCHMARK[name]}.bz2"))
+        y = np.where(y == y.max(), 1.0, -1.0)
+        X = X.toarray() if name == "leukemia" else X
+    largest = float(np.max(np.abs(X.T @ (2.0 * y * (1.0 - y * y.mean())))))
+    for penalty, lam in (*(("l1", largest / k) for k in (10, 100, 1000)), ("l2", 1.0), ("l2", 0.01)):
+        model = SparseSVC(penalty, lam=lam).fit(X, y)
+        assert model.converged_
+        assert model.gap_ <= 1e-6

@@ -257,3 +257,87 @@ def test_a_sample_that_misleads_is_thrown_away():
     assert result.status.converged
     values = result.history.column("objective")
     assert np.all(np.diff(values) <= 1e-12 * values[:-1])
+
+
+# The rule that picks the engine, on either side of its borders ----------------------------------
+
+
+def engine_of(X, potential, *, start=False, eta=0.0, factor=None, gram_features=1000):
+    rows = MemoryRows(X, np.where(np.arange(X.shape[0]) % 2, 1.0, -1.0))
+    objective = Objective(rows, potential, eta, factor)
+    theta = np.full(objective.size, 1.0 if start else 0.0)
+    return Newton(gram_features).choose_engine(objective, rows, theta).__name__.removesuffix("_iterates")
+
+
+def sparse_rows(n, p, entries):
+    """So many entries in all, of rows that have at most one each."""
+    X = sp.lil_matrix((n, p))
+    for k in range(entries):
+        X[k % n, k // n] = 1.0
+    return sp.csr_matrix(X)
+
+
+@pytest.mark.parametrize(("potential", "engine"), [(L1(1.0), "column"), (L2(1.0), "conjugate")])
+def test_the_gram_matrix_is_for_a_thousand_features_at_most(potential, engine):
+    X = np.zeros((3000, 1001))
+    assert engine_of(X[:, :1000], potential) == "gram"
+    assert engine_of(X, potential) == engine
+    assert engine_of(X[:, :7], potential, gram_features=7) == "gram"
+    assert engine_of(X[:, :8], potential, gram_features=7) == engine
+
+
+@pytest.mark.parametrize("potential", [L1(1.0), L2(1.0)], ids=lambda p: p.name)
+def test_the_gram_matrix_is_for_sparse_rows_that_are_crowded(potential):
+    p = 101
+    assert engine_of(sparse_rows(4000, p, p**2), potential) == "gram"
+    assert engine_of(sparse_rows(4000, p, p**2 - 1), potential) in ("column", "conjugate")
+    assert engine_of(sparse_rows(4000, p - 1, 10), potential) == "gram"  # few features
+    # … or where nothing else is as good:
+    some = np.append(0.0, np.ones(p - 1))
+    assert engine_of(sparse_rows(4000, p, 10), potential, factor=some) == "gram"
+    assert engine_of(sparse_rows(4000, p, 10), potential, factor=some, eta=0.1) != "gram"
+    for smooth in (Hyperbolic(1.0, 0.1), Welsch(1.0, 0.1)):
+        assert engine_of(sparse_rows(4000, p, 10), smooth) == "gram"
+
+
+def test_a_working_set_is_for_dense_rows_a_kink_and_a_start():
+    X = np.zeros((3000, 50))
+    assert engine_of(X, L1(1.0), start=True) == "working_set"
+    assert engine_of(X, L1(1.0)) == "gram"
+    assert engine_of(X, L2(1.0), start=True) == "gram"
+    assert engine_of(sparse_rows(3000, 50, 2500), L1(1.0), start=True) == "gram"
+
+
+def test_the_row_side_is_for_as_many_rows_as_features_at_most():
+    X = np.zeros((1200, 1200))
+    assert engine_of(X, L2(1.0)) == "row_side"
+    assert engine_of(np.zeros((1201, 1200)), L2(1.0)) == "conjugate"
+    assert engine_of(sp.csr_matrix((2500, 2600)), L2(1.0)) == "row_side"
+    assert engine_of(sp.csr_matrix((2501, 2600)), L2(1.0)) == "conjugate"
+    assert engine_of(X, Hyperbolic(1.0, 0.1)) == "conjugate"
+    assert engine_of(X, L1(1.0)) == "column"
+
+
+def test_a_working_set_that_misses_a_feature_takes_it_in():
+    """At the start, the loss does not pull the second feature; once the first is in, it does."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((500, 40))
+    X[:, 1] = X[:, 0] + 0.5 * rng.standard_normal(500)
+    y = np.where(1.5 * X[:, 0] - 1.0 * X[:, 1] + 0.3 * rng.standard_normal(500) > 0, 1.0, -1.0)
+    objective = Objective(MemoryRows(X, y), L1(20.0))
+    start = np.zeros(41)
+    start[5] = 1e-3
+    result = solve(Newton(), objective, start, tol=1e-9)
+    reference = solve(Newton(), objective, tol=1e-9)
+    assert result.status.converged
+    assert np.isclose(result.iterate.value, reference.iterate.value, rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_supports_larger_than_the_rank_are_shed(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((30, 1100))
+    y = np.where(X[:, :5].sum(axis=1) + rng.standard_normal(30) > 0, 1.0, -1.0)
+    result = solve(Newton(), Objective(MemoryRows(X, y), L1(1e-3)))
+    assert result.status.converged
+    assert np.count_nonzero(result.iterate.theta[:-1]) <= 30

@@ -53,6 +53,11 @@ class Objective:
             return np.ones(self.rows.n_features)
         return self.penalty_factor
 
+    @cached_property
+    def kink_slopes(self) -> Vector:
+        """c_i φ'(0+), the pull that a zero can hold; zero for the intercept."""
+        return np.append(self.factor * self.potential.slope_at_zero, 0.0)
+
     @property
     def size(self) -> int:
         """The length p of θ."""
@@ -90,9 +95,9 @@ class Objective:
         g = self.gradient(at)
         if not self.potential.smooth:
             zero = at.theta[:-1] == 0.0
-            slope = self.factor * self.potential.slope_at_zero
-            shrunk = np.sign(g[:-1]) * np.maximum(np.abs(g[:-1]) - slope, 0.0)
-            g[:-1] = np.where(zero, shrunk, g[:-1])
+            slope = self.kink_slopes[:-1]
+            # What is left of g when it is cut to [-slope, slope].
+            g[:-1] = np.where(zero, g[:-1] - np.clip(g[:-1], -slope, slope), g[:-1])
         return g
 
     # The certificate ---------------------------------------------------------------------------

@@ -36,8 +36,8 @@ AUDITED = 480  # not a power of two: columns 4096 bytes apart would share one se
 class Block(ABC):
     """Some labelled, weighted rows of the design matrix."""
 
-    n_entries = 0
-    """How many entries of X ask for a block of their own."""
+    sparse_entries = 0
+    """How many entries X has, if it is sparse."""
 
     def __init__(self, y: Vector, s: Vector, *, intercept: bool) -> None:
         self.y = y

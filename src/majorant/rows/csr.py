@@ -31,7 +31,7 @@ class CsrBlock(Block):
         self._entries = entries
         self._csr = (None if ones else entries[0], *entries[1:])
         self._n_features = n_features
-        self.n_entries = int((entries[3] - entries[2]).sum())
+        self.sparse_entries = int((entries[3] - entries[2]).sum())
 
     @classmethod
     def of(cls, X: Any, y: Vector, s: Vector, *, intercept: bool) -> CsrBlock:

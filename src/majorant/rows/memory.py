@@ -24,7 +24,8 @@ class MemoryRows(Rows):
     """The rows of X, in blocks that are worked on at the same time.
 
     `cuts` are the row numbers where a block begins. By default there are two blocks if that pays: it depends
-    on X alone, not on the machine, and so does every answer.
+    on X alone, not on the machine, and so does every answer. `drawn` are the blocks that batches are drawn
+    from: what the user has cut, not what was halved for speed.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class MemoryRows(Rows):
 
 
 def _halves(block: Block) -> list[Block]:
-    return _cut(block, (block.n_samples // 2,) if block.n_entries >= HALVES_PAY else ())
+    return _cut(block, (block.n_samples // 2,) if block.sparse_entries >= HALVES_PAY else ())
 
 
 def _cut(block: Block, cuts: Sequence[int]) -> list[Block]:

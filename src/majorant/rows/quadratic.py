@@ -77,7 +77,7 @@ class ActiveQuadratic:
 
     def __init__(self, rows: MemoryRows, theta: Vector, *, gram: bool = True) -> None:
         # Each part has an H of its own, which should be small beside the rows.
-        entries = sum(block.n_entries for block in rows.blocks)
+        entries = sum(block.sparse_entries for block in rows.blocks)
         blocks = rows.blocks if not gram or 2 * len(theta) ** 2 <= entries else rows.drawn
         self.parts = together([partial(CarriedMargins, block, theta, gram=gram) for block in blocks])
         one = len(self.parts) == 1

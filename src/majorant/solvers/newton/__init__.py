@@ -142,7 +142,7 @@ class Newton(Solver):
 def _crowded(objective: Objective, rows: MemoryRows) -> bool:
     """Whether the Gram matrix of sparse rows costs less than they do, or there is no good way without it."""
     N, potential = rows.n_features, objective.potential
-    entries = sum(block.n_entries for block in rows.blocks)
+    entries = sum(block.sparse_entries for block in rows.blocks)
     match = not potential.smooth or potential.quadratic
     penalised = objective.eta > 0.0 or bool(np.all(objective.factor * potential.steepest > 0.0))
     return entries >= N**2 or N <= 100 or not match or not penalised

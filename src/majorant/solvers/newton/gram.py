@@ -42,6 +42,8 @@ def _step(objective: Objective, quadratic: ActiveQuadratic, at: Evaluated) -> tu
 
 def tangent_slopes(objective: Objective, theta: Vector) -> Vector:
     """c_i φ'(|w_i|): the tangent in |w| that majorises a concave φ; λ for ℓ1. Zero for the intercept."""
+    if objective.potential.convex:  # and concave on [0, ∞[, hence linear there
+        return objective.kink_slopes
     w = np.abs(theta[:-1])
     slopes = np.where(w == 0.0, objective.potential.slope_at_zero, objective.potential.derivative(w))
     return np.append(objective.factor * slopes, 0.0)

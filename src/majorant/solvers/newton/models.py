@@ -81,14 +81,17 @@ def minimise_smooth(objective: Objective, H: Matrix, c: Vector, theta: Vector) -
 def minimise_kinked(
     objective: Objective, H: Matrix, c: Vector, at: Evaluated, slopes: Vector
 ) -> tuple[Vector, float]:
-    """Coordinate descent and Cholesky on ½θᵀHθ - c·θ + Σ_j (slopes_j |θ_j| + ridge_j θ_j²/2)."""
+    """Coordinate descent and Cholesky on ½θᵀHθ - c·θ + Σ_j (slopes_j |θ_j| + ridge_j θ_j²/2).
+
+    The gradient of the loss at the start is Hθ - c.
+    """
     from majorant.solvers.newton.coordinate import descend
 
     ridge = _ridge(objective)
     violations = np.abs(objective.subgradient(at)) / _lengths(H, ridge)
     accuracy = ACCURACY * float(np.max(violations))
     model = _KinkedModel(H, c, slopes, ridge)
-    theta, r = at.theta.copy(), H @ at.theta - c
+    theta, r = at.theta.copy(), at.loss_gradient.copy()
     start = model.value(theta, r)
     # Sweeps over few features cost next to nothing beside a call of LAPACK.
     sweeps = int(np.clip(SWEEP_WORK / len(theta) ** 2, 20, 400))
@@ -104,7 +107,7 @@ def minimise_on_support(
 ) -> tuple[Vector, float]:
     """The same model, its coordinates that are zero kept there: a solve, without a sweep."""
     model = _KinkedModel(H, c, slopes, _ridge(objective))
-    r = H @ at.theta - c
+    r = at.loss_gradient
     start = model.value(at.theta, r)
     # A support that is larger than the rank sheds features one by one; a factorisation for each, while small.
     theta, r = model.solve_on_support(at.theta, r, drops=DROPS if len(c) < 500 else 2)
