@@ -50,3 +50,7 @@ def test_same_minimum(potential, seed):
         result = solve(solver, objective, tol=1e-8, max_iter=200_000)
         assert result.status.converged, solver.name
         assert abs(result.iterate.value - reference) <= 1e-8 * reference, solver.name
+    for engine in (Newton(), Newton(gram_features=0)):
+        result = solve(engine, objective, tol=1e-10, max_iter=5000)
+        assert result.status.converged, engine
+        assert abs(result.iterate.value - reference) <= 1e-9 * reference, engine

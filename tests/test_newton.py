@@ -341,3 +341,37 @@ def test_supports_larger_than_the_rank_are_shed(seed):
     result = solve(Newton(), Objective(MemoryRows(X, y), L1(1e-3)))
     assert result.status.converged
     assert np.count_nonzero(result.iterate.theta[:-1]) <= 30
+
+
+# Laws --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", [Newton(), Newton(gram_features=0)], ids=["gram", "large"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("potential", [L1(0.5), L2(0.5), Hyperbolic(0.5, 1e-2)], ids=lambda p: p.name)
+def test_the_minimum_does_not_depend_on_how_the_rows_are_written_down(potential, sparse, solver):
+    X, y = wide(n=80, p=30)
+    rng = np.random.default_rng(2)
+    s = rng.integers(1, 4, 80).astype(float)
+    rows, columns = rng.permutation(80), rng.permutation(30)
+
+    def minimum(X, y, s):
+        objective = Objective(MemoryRows(sp.csr_matrix(X) if sparse else X, y, s), potential)
+        result = solve(solver, objective, tol=1e-10, max_iter=5000)
+        assert result.status.converged
+        return result.iterate
+
+    reference = minimum(X, y, s)
+    others = {
+        "rows in another order": minimum(X[rows], y[rows], s[rows]),
+        "features in another order": minimum(X[:, columns], y, s),
+        "labels the other way round": minimum(X, -y, s),
+        "features the other way round": minimum(-X, y, s),
+        "rows repeated instead of weighted": minimum(
+            *(np.repeat(part, s.astype(int), axis=0) for part in (X, y)), np.ones(int(s.sum()))
+        ),
+    }
+    for name, other in others.items():
+        assert np.isclose(other.value, reference.value, rtol=1e-9), name
+    assert np.allclose(others["labels the other way round"].theta, -reference.theta, atol=1e-4)
+    assert np.allclose(others["features in another order"].theta[:-1], reference.theta[columns], atol=1e-4)

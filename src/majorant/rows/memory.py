@@ -41,20 +41,21 @@ class MemoryRows(Rows):
         s = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
         whole = make_block(X, y, s, intercept=intercept)
         self.n_samples, self.n_features = X.shape
-        self.blocks = _halves(whole) if cuts is None else _cut(whole, cuts)
+        self.blocks = halves_of(whole) if cuts is None else _cut(whole, cuts)
         self.drawn = [whole] if cuts is None else self.blocks
 
-    def columns(self, chosen: NDArray[np.intp], *, halves: bool = True) -> MemoryRows:
-        """The same rows with some of the features only; undivided where there is to be one H only."""
-        blocks = self.blocks if halves else self.drawn
-        return self._with(together([partial(block.columns, chosen) for block in blocks]))
+    def columns(self, chosen: NDArray[np.intp]) -> MemoryRows:
+        """The same rows with some of the features only."""
+        return self.of(together([partial(block.columns, chosen) for block in self.blocks]))
 
     def every(self, step: int) -> MemoryRows:
         """Every so-manieth row, weighed as many times: a rough picture of all."""
         samples = [_sample(block, step) for block in self.drawn]
-        return self._with(samples if len(samples) > 1 else _halves(samples[0]))
+        return self.of(samples if len(samples) > 1 else halves_of(samples[0]))
 
-    def _with(self, blocks: list[Block]) -> MemoryRows:
+    @classmethod
+    def of(cls, blocks: list[Block]) -> MemoryRows:
+        """The rows of these blocks."""
         part = object.__new__(MemoryRows)
         part.drawn = part.blocks = blocks
         part.n_samples = sum(block.n_samples for block in part.blocks)
@@ -73,7 +74,8 @@ class MemoryRows(Rows):
                 yield Batch(block, order[start : start + size])
 
 
-def _halves(block: Block) -> list[Block]:
+def halves_of(block: Block) -> list[Block]:
+    """The block, in two halves if that pays."""
     return _cut(block, (block.n_samples // 2,) if block.sparse_entries >= HALVES_PAY else ())
 
 
