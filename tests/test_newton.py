@@ -375,3 +375,35 @@ def test_the_minimum_does_not_depend_on_how_the_rows_are_written_down(potential,
         assert np.isclose(other.value, reference.value, rtol=1e-9), name
     assert np.allclose(others["labels the other way round"].theta, -reference.theta, atol=1e-4)
     assert np.allclose(others["features in another order"].theta[:-1], reference.theta[columns], atol=1e-4)
+
+
+class Stoneless(Hyperbolic):
+    """A potential like that of a user who knows of no stepping stones; not registered."""
+
+    name = property(lambda self: "stoneless")
+
+    def stepping_stones(self, scale):
+        return ()
+
+
+@pytest.mark.parametrize("lam", [1e-1, 1e-3, 1e-5])
+def test_a_smooth_potential_needs_no_stones(lam):
+    """Duplicate indicators are flat directions of the loss, along which nothing but φ decides."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((300, 20)) < 0.3).astype(float)
+    X = np.hstack([X, X[:, :10]])
+    y = np.where(X[:, :4].sum(axis=1) + 0.5 * rng.standard_normal(300) > 1.2, 1.0, -1.0)
+    rows = MemoryRows(sp.csr_matrix(X), y)
+    plain, stones = (solve(Newton(), Objective(rows, kind(lam, 1e-4))) for kind in (Stoneless, Hyperbolic))
+    assert plain.status.converged
+    assert stones.status.converged
+    assert np.isclose(plain.iterate.value, stones.iterate.value, rtol=2e-6)
+
+
+def test_a_faint_penalty_starts_from_a_faint_ridge_and_never_rises():
+    X, y = wide(n=300, p=20)
+    objective = Objective(MemoryRows(X, y), Hyperbolic(1e-6, 1e-4))
+    result = solve(Newton(), objective)
+    assert result.status.converged
+    values = result.history.column("objective")
+    assert np.all(np.diff(values) <= 1e-12 * values[:-1])

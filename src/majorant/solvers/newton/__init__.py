@@ -54,8 +54,13 @@ APPROACH_TOLERANCE = 1e-2
 SAMPLE = 16
 SAMPLE_STEPS = 2
 
-# Enough to know the size of the coefficients with next to no penalty.
+# A ridge of this size, relative to the curvature of the loss, solved for so many steps, tells the size of the
+# coefficients with next to no penalty; a fainter one is near a convex potential that is weak, i.e. whose slopes
+# are at most so steep compared to the pull of the loss.
+RIDGE = 1e-3
 RIDGE_STEPS = 6
+FAINT_RIDGE = 1e-6
+WEAK = 1e-4
 
 
 Engine = Callable[[Objective, MemoryRows, Vector], Iterator[Iterate]]
@@ -163,24 +168,29 @@ class _Way:
         """Solve one stone after the other, roughly; end at the lowest point found."""
         potential = self.objective.potential
         here, scale = self.end, 1.0
-        if not potential.convex:
-            if self.end.theta[:-1].any():
-                return  # a non-convex fit goes on from where the user says
-            ridge = L2(1e-3 * float(np.mean(self.rows.gram_diagonal)))
-            easier = replace(self.objective, potential=ridge)
+        started = bool(self.end.theta[:-1].any())
+        if not potential.convex and started:
+            return  # a non-convex fit goes on from where the user says
+        if not potential.convex or (self._next_to_no_penalty() and not started):
+            strength = (FAINT_RIDGE if potential.convex else RIDGE) * float(np.mean(self.rows.gram_diagonal))
+            easier = replace(self.objective, potential=L2(strength))
             here = yield from self._solve(easier, here, RIDGE_STEPS, STONE_TOLERANCE)
-            self._keep_if_lower(here.theta)
             scale = float(np.max(np.abs(here.theta[:-1])))
         stones = potential.stepping_stones(scale)
         for stone in stones:
             easier = replace(self.objective, potential=stone)
             here = yield from self._approach(easier, here)
             here = yield from self._solve(easier, here, STONE_STEPS, STONE_TOLERANCE)
-            self._keep_if_lower(here.theta)
         if stones and not stones[-1].smooth:
-            self._keep_if_lower(_blur(self.objective, here))
+            self._keep_if_lower(self.objective.evaluate(_blur(self.objective, here)))
         elif not stones:
             yield from self._approach(self.objective, here)
+
+    def _next_to_no_penalty(self) -> bool:
+        """Whether a potential with stones is so weak that a little ridge does nearly as well."""
+        potential = self.objective.potential
+        pull = float(np.max(np.abs(self.rows.loss_at_zero.gradient[:-1]), initial=0.0))
+        return bool(potential.stepping_stones(1.0)) and potential.steepest < WEAK * pull
 
     def _approach(self, objective: Objective, here: Evaluated) -> Generator[Iterate, None, Evaluated]:
         """With few rows, from strong penalties to the one asked for: by way of small supports all along.
@@ -199,7 +209,6 @@ class _Way:
         for factor in strongest / FALL ** np.arange(1, count + 1):
             stronger = replace(objective, penalty_factor=factor * objective.factor)
             here = yield from self._solve(stronger, here, STONE_STEPS, APPROACH_TOLERANCE)
-            self._keep_if_lower(here.theta)
         return here
 
     def _solve(
@@ -209,13 +218,15 @@ class _Way:
         for n, at in enumerate(self.newton.descend(easier, self.rows, here)):
             if isinstance(at, Evaluated):
                 here = at
+                # The loss is the same, so Φ is known as well.
+                value = at.value - easier.penalty(at.theta) + self.objective.penalty(at.theta)
+                self._keep_if_lower(Evaluated(at.theta, value, at.loss_gradient, carried=True))
                 if n >= steps or easier.estimate(at).error <= tolerance:
                     break
             yield Underway(self.end.theta, self.end.value)
         return here
 
-    def _keep_if_lower(self, theta: Vector) -> None:
-        at = self.objective.evaluate(theta)
+    def _keep_if_lower(self, at: Evaluated) -> None:
         if at.value < self.end.value:
             self.end = at
 

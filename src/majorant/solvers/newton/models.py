@@ -69,7 +69,7 @@ def minimise_smooth(objective: Objective, H: Matrix, c: Vector, theta: Vector) -
         t = 1.0
         while (trial := value(theta + t * d, linear + t * image)) > current + 1e-4 * t * slope + rounding:
             t *= 0.5
-            if t < 1e-10:
+            if t < 1e-30:
                 return theta, start - current
         if trial > current - rounding and violation >= previous:
             break
