@@ -55,8 +55,8 @@ SAMPLE = 16
 SAMPLE_STEPS = 2
 
 # A ridge of this size, relative to the curvature of the loss, solved for so many steps, tells the size of the
-# coefficients with next to no penalty; a fainter one is near a convex potential that is weak: whose slopes are
-# at most so steep compared to the pull of the loss.
+# coefficients with next to no penalty; a fainter one is near a convex potential that is weak: whose slopes
+# are at most so steep compared to the pull of the loss.
 RIDGE = 1e-3
 RIDGE_STEPS = 6
 FAINT_RIDGE = 1e-6
