@@ -10,7 +10,8 @@ and ψ is non-increasing on [0, ∞[. The slope φ'(0+) tells smooth potentials 
 kink at zero (> 0), which make exact zeros: there the subdifferential is [-φ'(0+), φ'(0+)].
 
 A new potential is a frozen dataclass of about twenty lines: `value`, `weight`, `lipschitz`, and,
-where the closed form exists, `prox`. Defining it registers it: `SparseSVC(penalty=name)` accepts it
+where the closed form exists, `prox` and `conjugate` (the duality gap of a convex one works without it, too).
+Defining it registers it: `SparseSVC(penalty=name)` accepts it
 and the law tests (`majorant.testing.check_potential`) run on its `examples()`.
 """
 
