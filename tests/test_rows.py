@@ -160,7 +160,7 @@ def test_large_dense_rows_are_halved_inside_and_answer_the_same(order, monkeypat
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     theta = np.linspace(-0.1, 0.1, 51)
     halved = MemoryRows(X, y)
-    monkeypatch.setattr("majorant.rows.block.HALVES_PAY", 10**9)
+    monkeypatch.setattr("majorant.rows.dense.HALVES_PAY", 10**9)
     whole = MemoryRows(X, y)
     for question in (
         lambda rows: rows.gram(),
@@ -246,3 +246,14 @@ def test_whole_numbers_are_known_to_be_exact():
         ([[1.0, 0], [0, 3.0]], [1.0, 2.0]), ([[1.0, 0], [0, 0.5]], None), ([[1.0, 0], [0, 3.0]], [1.0, 0.5]),
         ([[1.0, 0], [0, 2.0**30]], None))]  # fmt: skip
     assert [block.exact for block in blocks] == [True, False, False, False]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_squares_of_single_precision_are_summed_in_double(order):
+    """Squares beyond single precision, in either order of the array."""
+    X = np.asarray([[1e25, 1.0], [1.0, 1e-25], [3.0, 2.0]], dtype=np.float32, order=order)
+    y = np.array([1.0, -1.0, 1.0])
+    for weights in (None, np.array([1.0, 2.0, 3.0])):
+        squares = MemoryRows(X, y, weights).gram_diagonal[:-1]
+        s = np.ones(3) if weights is None else weights
+        assert np.allclose(squares, s @ X.astype(float) ** 2, rtol=1e-12)

@@ -33,13 +33,11 @@ TINY = float(np.finfo(float).tiny)
 
 
 class Dual:
-    """The dual function of a convex penalty Σ_i c_i φ(w_i) + η/2 ‖w‖²."""
+    """The dual function of a convex penalty Σ_i c_i φ(w_i) + η/2 ‖w‖² that leaves no feature out."""
 
     def __init__(self, potential: Potential, factor: Vector, eta: float) -> None:
         self.potential, self.factor, self.eta = potential, factor, eta
-        self.limit = factor * potential.steepest if potential.steepest > 0.0 else np.zeros_like(factor)
-        self.bounds = potential.convex and (eta > 0.0 or bool(np.all(self.limit > 0.0)))
-        """Whether there is a bound at all: φ is convex, and no feature goes without any penalty."""
+        self.limit = factor * potential.steepest
 
     def value(self, theta: Vector, classes: Sequence[LossSum]) -> float:
         """D(α) ≥ 0 for the α of θ, made feasible; from the loss over the rows of each class at θ.

@@ -58,6 +58,16 @@ class Objective:
         """c_i φ'(0+), the pull that a zero can hold; zero for the intercept."""
         return np.append(self.factor * self.potential.slope_at_zero, 0.0)
 
+    @cached_property
+    def penalised(self) -> bool:
+        """Whether no feature goes without any penalty."""
+        return self.eta > 0.0 or (self.potential.steepest > 0.0 and bool(np.all(self.factor > 0.0)))
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the dual bounds the minimum: the penalty is convex, and on every feature."""
+        return self.potential.convex and self.penalised
+
     @property
     def size(self) -> int:
         """The length p of θ."""
@@ -104,10 +114,11 @@ class Objective:
 
     def certify(self, theta: Vector) -> tuple[Evaluated, Certificate]:
         """θ evaluated afresh, and what is certain of it: one pass over the rows."""
-        audit = self.rows.audit(theta, lengths=not self._dual.bounds)
-        at = Evaluated(theta, audit.loss.value + self.penalty(theta), audit.loss.gradient)
+        audit = self.rows.audit(theta, lengths=not self.bounded)
+        loss = audit.loss
+        at = Evaluated(theta, loss.value + self.penalty(theta), loss.gradient)
         violations = self.violations(at)
-        if self._dual.bounds:
+        if self.bounded:
             gap = self._gap(at, (audit.negative, audit.positive))
             return at, Certificate(float(np.max(violations)), gap)
         # A feature that no active row has is measured by all rows, as in `violations`.
@@ -121,7 +132,7 @@ class Objective:
         The gap is the true one if the intercept is at its best; if not, what balancing the classes will cost
         is known to first order. The stationarity is a lower bound of the true one.
         """
-        if not self._dual.bounds:
+        if not self.bounded:
             return Certificate(float(np.max(self.violations(at))))
         loss = LossSum(at.value - self.penalty(at.theta), at.loss_gradient)
         gap = self._gap(at, (loss,), unbalanced=2.0 * abs(float(at.theta[-1] * at.loss_gradient[-1])))

@@ -34,15 +34,15 @@ class Columns:
         np.cumsum(counts.sum(axis=0), out=starts[1:])
         # A block's entries of a column come after those of the blocks before it.
         places = starts[:-1] + np.cumsum(counts, axis=0) - counts
-        data, indices = np.empty(starts[-1]), np.empty(starts[-1], dtype=np.uint32)
+        target = cls(np.empty(starts[-1]), np.empty(starts[-1], dtype=np.uint32), starts)
         offsets = accumulate((block.n_samples for block in rows.blocks), initial=0)
         together(
             [
-                partial(block.copy_columns, chosen, place, offset, data, indices)
+                partial(block.copy_columns, chosen, place, offset, target)
                 for block, place, offset in zip(rows.blocks, places, offsets, strict=False)
             ]
         )
-        return cls(data, indices, starts)
+        return target
 
     def rows(self, chosen: NDArray[np.intp], whole: MemoryRows) -> MemoryRows:
         """Some of the columns as sparse rows again: cheaper than taking them out of all rows once more."""
@@ -64,7 +64,7 @@ class Columns:
 
 
 def slacks(rows: MemoryRows, theta: Vector) -> Vector:
-    """U = S^½(1 - v) at θ."""
+    """The slacks u = S^½(1 - v) at θ."""
     return np.concatenate(rows.ask(lambda block: np.sqrt(block.s) * (1.0 - block.image(theta))))
 
 

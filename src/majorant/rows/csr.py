@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from majorant.rows import kernels
 from majorant.rows.block import Block, Indices
 from majorant.rows.protocol import Audit, LossSum
 from majorant.status import Matrix, Vector
+
+if TYPE_CHECKING:
+    from majorant.rows.columns import Columns
 
 
 class CsrBlock(Block):
@@ -125,17 +128,12 @@ class CsrBlock(Block):
         kernels.column_counts(*self._entries, counts)
         return counts
 
-    def copy_columns(
-        self,
-        chosen: NDArray[np.intp],
-        places: NDArray[np.int64],
-        offset: int,
-        data: Vector,
-        indices: NDArray[np.uint32],
-    ) -> None:
+    def copy_columns(self, chosen: NDArray[np.intp], places: Indices, offset: int, target: Columns) -> None:
         # In two steps: first what is wanted, row by row, and then only that in the order of the columns.
         part = self.columns(chosen)
-        kernels.turn(*part._entries, np.sqrt(self.s) * self.y, places.copy(), offset, data, indices)
+        kernels.turn(
+            *part._entries, np.sqrt(self.s) * self.y, places.copy(), offset, target.data, target.indices
+        )
 
 
 def _unsigned(indices: NDArray[Any]) -> NDArray[Any]:

@@ -8,9 +8,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from majorant.rows.block import Block, make_block
+from majorant.rows.block import Block
+from majorant.rows.dense import DenseBlock
 from majorant.rows.protocol import Answer, Batch, Rows
 from majorant.rows.together import together
 from majorant.status import Vector
@@ -24,7 +26,7 @@ class MemoryRows(Rows):
     """The rows of X, in blocks that are worked on at the same time.
 
     `cuts` are the row numbers where a block begins. By default there are two blocks if that pays: it depends
-    on X alone, not on the machine, and so does every answer. `drawn` are the blocks that batches are drawn
+    on X alone, not on the number of cores. `drawn` are the blocks that batches are drawn
     from: what the user has cut, not what was halved for speed.
     """
 
@@ -47,6 +49,11 @@ class MemoryRows(Rows):
     def columns(self, chosen: NDArray[np.intp]) -> MemoryRows:
         """The same rows with some of the features only."""
         return self.of(together([partial(block.columns, chosen) for block in self.blocks]))
+
+    @property
+    def dense(self) -> bool:
+        """Whether X is an ndarray."""
+        return self.blocks[0].dense
 
     def every(self, step: int) -> MemoryRows:
         """Every so-manieth row, weighed as many times: a rough picture of all."""
@@ -72,6 +79,16 @@ class MemoryRows(Rows):
             order = rng.permutation(block.n_samples)
             for start in range(0, len(order), size):
                 yield Batch(block, order[start : start + size])
+
+
+def make_block(X: Any, y: Vector, s: Vector, *, intercept: bool) -> Block:
+    """The block that fits the kind of X."""
+    if sp.issparse(X):
+        # Imported late: numba takes a third of a second, which dense data need not wait for.
+        from majorant.rows.csr import CsrBlock
+
+        return CsrBlock.of(X, y, s, intercept=intercept)
+    return DenseBlock(X, y, s, intercept=intercept)
 
 
 def halves_of(block: Block) -> list[Block]:

@@ -121,13 +121,9 @@ class Rows(ABC):
         """The diagonal of LᵀSL: the weighted square of each column's length."""
         return self.survey.squares
 
-    @property
+    @cached_property
     def loss_at_zero(self) -> LossSum:
         """The loss at θ = 0, which is Σ_k s_k, and its gradient there."""
-        return self._loss_at_zero
-
-    @cached_property
-    def _loss_at_zero(self) -> LossSum:
         return self.survey.loss
 
     def audit(self, theta: Vector, *, lengths: bool) -> Audit:

@@ -8,7 +8,7 @@
                  smooth     any                      conjugate.py    products with the active rows only
 
 (1) Sparse rows are crowded if they have at least N² entries for N features. With fewer it is the Gram matrix
-that costs most, not the rows: for 10,000 rows × 1,000 features with 20 entries a row, 118 ms instead of 22.
+that costs most, not the rows: for 10,000 rows × 1,000 features with 20 entries a row and ℓ2, 118 ms, not 22.
 So are those with at most 100 features; and all rows count as crowded where the other engines are no match:
 with a smooth penalty that is not quadratic, or with a feature that is not penalised.
 (2) Any quadratic penalty that leaves no feature out.
@@ -31,7 +31,6 @@ import numpy as np
 from majorant.objective import Objective
 from majorant.potentials import L2
 from majorant.rows import MemoryRows
-from majorant.rows.block import DenseBlock
 from majorant.solvers.base import Solver
 from majorant.solvers.newton.columns import column_iterates
 from majorant.solvers.newton.conjugate import conjugate_iterates
@@ -131,7 +130,7 @@ class Newton(Solver):
 
     def choose_engine(self, objective: Objective, rows: MemoryRows, theta: Vector) -> Engine:
         """The rule that the table at the top of this file shows."""
-        kinked, dense = not objective.potential.smooth, isinstance(rows.blocks[0], DenseBlock)
+        kinked, dense = not objective.potential.smooth, rows.dense
         if rows.n_features <= self.gram_features and (dense or _crowded(objective, rows)):
             # From zero, nobody knows yet which features matter.
             return working_set_iterates if dense and kinked and theta[:-1].any() else gram_iterates
@@ -149,8 +148,7 @@ def _crowded(objective: Objective, rows: MemoryRows) -> bool:
     N, potential = rows.n_features, objective.potential
     entries = sum(block.sparse_entries for block in rows.blocks)
     match = not potential.smooth or potential.quadratic
-    penalised = objective.eta > 0.0 or bool(np.all(objective.factor * potential.steepest > 0.0))
-    return entries >= N**2 or N <= 100 or not match or not penalised
+    return entries >= N**2 or N <= 100 or not match or not objective.penalised
 
 
 class _Way:
@@ -201,7 +199,7 @@ class _Way:
         few = self.rows.n_samples <= FEW_ROWS and self.rows.n_features > self.newton.gram_features
         if objective.potential.smooth or not few or here.theta[:-1].any():
             return here
-        limits = objective.factor * objective.potential.slope_at_zero
+        limits = objective.kink_slopes[:-1]
         pulls = np.abs(self.rows.loss_at_zero.gradient[:-1])
         strongest = float(np.max(pulls[limits > 0.0] / limits[limits > 0.0], initial=1.0))
         # The last of them is at least twice as strong as what is asked for.

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
-from majorant.rows.block import DenseBlock
 from majorant.rows.columns import Columns, intercept_column, slacks
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.newton.gram import tangent_slopes
@@ -100,7 +99,7 @@ class _Features:
     def _choose(self, at: Evaluated, violations: Vector) -> NDArray[np.intp]:
         """Those that are not zero or may become so; the worst violators first if there are too many."""
         needed = (at.theta[:-1] != 0.0) | (self.objective.factor == 0.0)
-        limit = self.objective.factor * self.objective.potential.slope_at_zero
+        limit = self.objective.kink_slopes[:-1]
         candidates = np.flatnonzero(needed | (np.abs(at.loss_gradient[:-1]) > 0.8 * limit))
         room = max(FIRST_FEATURES, GROWTH * int(np.count_nonzero(needed)))
         if len(candidates) > room:
@@ -169,7 +168,7 @@ class _Features:
         support = self._support()
         self.worked += self._price(support)
         where = np.append(support, len(self.theta) - 1)
-        if isinstance(self.rows.blocks[0], DenseBlock):
+        if self.rows.dense:
             part = self.rows.columns(support)
         else:
             part = self.columns.rows(np.searchsorted(self.chosen, support), self.rows)

@@ -2,13 +2,14 @@ r"""Minimising the quadratic model of the loss plus the penalty: small, dense, i
 
     m(θ) = ½ θᵀHθ - c·θ + Σ_i c_i φ(w_i) + η/2 ‖w‖²
 
-Both minimisers return a point where m is no larger than at the start, and by how much it fell. They stop when
-the violation has shrunk to a twentieth: the model changes with the active rows, so more would be wasted; less
-would take more passes over the data.
+All minimisers return a point where m is no larger than at the start, and by how much it fell. The first two
+stop when the violation has shrunk to a twentieth: the model changes with the active rows, so more would be
+wasted; less would take more passes over the data.
 
 `minimise_smooth`: Newton steps with the potential's own curvature, halved until m falls.
 `minimise_kinked`: rounds of coordinate sweeps, which find the signs, and a Cholesky solve on the support,
 which finds the values (sweeps alone crawl when features are correlated). φ is replaced by its tangent in |w|.
+`minimise_on_support`: that solve alone.
 """
 
 from __future__ import annotations
@@ -35,12 +36,9 @@ JITTERS = (1e-10, 1e-6)
 
 def minimise_smooth(objective: Objective, H: Matrix, c: Vector, theta: Vector) -> tuple[Vector, float]:
     """Damped Newton on m for a differentiable potential; one solve where φ is quadratic."""
-    factor, potential, eta = objective.factor, objective.potential, objective.eta
-    if potential.quadratic:
-        A = H.copy()
-        A.flat[: -1 : len(A) + 1] += factor * potential.curvature(theta[:-1]) + eta
+    if objective.potential.quadratic:
         gradient = H @ theta - c + objective.penalty_gradient(theta)
-        d = cholesky_solve(A, -gradient, FLOOR, overwrite=True)
+        d = cholesky_solve(_curvature(objective, H, theta), -gradient, FLOOR, overwrite=True)
         if d is not None:
             return theta + d, max(-0.5 * float(gradient @ d), 0.0)
     lengths = _lengths(H, _ridge(objective))
@@ -61,9 +59,7 @@ def minimise_smooth(objective: Objective, H: Matrix, c: Vector, theta: Vector) -
             goal = ACCURACY * violation
         if violation <= goal:
             break
-        A = H.copy()
-        A[np.diag_indices(len(factor))] += factor * potential.curvature(theta[:-1]) + eta
-        d = -solve_positive(A, gradient, noise, FLOOR)
+        d = -solve_positive(_curvature(objective, H, theta), gradient, noise, FLOOR)
         image = H @ d
         slope = float(gradient @ d)
         t = 1.0
@@ -191,6 +187,14 @@ class _KinkedModel:
             if step is not None and np.all(np.isfinite(step)):
                 return step
         return None
+
+
+def _curvature(objective: Objective, H: Matrix, theta: Vector) -> Matrix:
+    """The Hessian of m at θ."""
+    A = H.copy()
+    diagonal = objective.factor * objective.potential.curvature(theta[:-1]) + objective.eta
+    A.flat[: -1 : len(A) + 1] += diagonal
+    return A
 
 
 def _ridge(objective: Objective) -> Vector:

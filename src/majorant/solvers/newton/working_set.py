@@ -30,7 +30,7 @@ def working_set_iterates(objective: Objective, rows: MemoryRows, theta: Vector) 
     """Newton's method on the features that may matter; on all of them, if these are more than a third."""
     at = objective.evaluate(theta)
     yield at
-    limit = objective.factor * objective.potential.slope_at_zero
+    limit = objective.kink_slopes[:-1]
     matters = (at.theta[:-1] != 0.0) | (limit == 0.0)
     while True:
         matters |= np.abs(at.loss_gradient[:-1]) > PULL * limit
