@@ -4,7 +4,9 @@ Written by hand because each does in one pass over the matrix what library produ
 three: a row is still in the cache when its contribution to the gradient is scattered. All release the
 GIL, none uses numba's own threads (they abort the process under concurrent callers), and the compiled
 code is kept on disk. What they write to is allocated by the caller: numba takes long to compile an
-allocation (`audit` took 1.5 s with, 0.9 s without).
+allocation (`audit` took 1.5 s with, 0.9 s without). The product of a row with θ, and what a row that changes
+sides does, are written out where they are needed: as functions of their own they made fits on w8a 1.2 to 1.5
+times as long.
 
 The entries of row k are data[e], in the columns indices[e], for starts[k] ≤ e < stops[k]: so some of the
 rows of a matrix are a matrix themselves, without a copy of an entry. Where all entries are 1, as those of
@@ -33,15 +35,6 @@ def _times(factor, data, e):
     return factor if data is None else factor * data[e]
 
 
-@compiled
-def _product(data, indices, start, stop, theta):
-    """One row times θ."""
-    total = 0.0
-    for e in range(start, stop):
-        total += _times(theta[indices[e]], data, e)
-    return total
-
-
 _value = compiled(SquaredHinge.value)
 _derivative = compiled(SquaredHinge.derivative)
 
@@ -55,7 +48,9 @@ def loss(data, indices, starts, stops, y, s, b, theta, subset, gradient):
     count = y.size if subset is None else subset.size
     for position in range(count):
         k = position if subset is None else subset[position]
-        score = intercept + _product(data, indices, starts[k], stops[k], theta)
+        score = intercept
+        for e in range(starts[k], stops[k]):
+            score += _times(theta[indices[e]], data, e)
         margin = y[k] * score
         slope = s[k] * y[k] * _derivative(margin)
         if slope != 0.0:
@@ -77,7 +72,8 @@ def audit(data, indices, starts, stops, y, s, b, theta, totals, gradients, squar
     for k in range(y.size):
         score = intercept
         if somewhere:
-            score += _product(data, indices, starts[k], stops[k], theta)
+            for e in range(starts[k], stops[k]):
+                score += _times(theta[indices[e]], data, e)
         margin = y[k] * score
         if margin < 1.0:
             slope = s[k] * y[k] * _derivative(margin)
@@ -107,19 +103,10 @@ def image(data, indices, starts, stops, y, b, theta, result):
     """Lθ, for every row: the margins of θ."""
     intercept = b * theta[-1]
     for k in range(y.size):
-        score = intercept + _product(data, indices, starts[k], stops[k], theta)
+        score = intercept
+        for e in range(starts[k], stops[k]):
+            score += _times(theta[indices[e]], data, e)
         result[k] = y[k] * score
-
-
-@compiled
-def _change_sides(data, indices, starts, stops, y, s, b, k, v, active, H, c):
-    """If row k has crossed its margin: bring along who is active, and with H, also H and c."""
-    now = v[k] < 1.0
-    if now != active[k]:
-        active[k] = now
-        if H.size:
-            weight = 2.0 * s[k] if now else -2.0 * s[k]
-            _add_row(data, indices, starts[k], stops[k], weight, weight * y[k], b, H, c)
 
 
 @compiled
@@ -128,11 +115,18 @@ def advance(data, indices, starts, stops, y, s, b, d, dv, v, active, H, c):
     total = 0.0
     intercept = b * d[-1]
     for k in range(y.size):
-        score = intercept + _product(data, indices, starts[k], stops[k], d)
+        score = intercept
+        for e in range(starts[k], stops[k]):
+            score += _times(d[indices[e]], data, e)
         dv[k] = y[k] * score
         v[k] += dv[k]
         total += s[k] * _value(v[k])
-        _change_sides(data, indices, starts, stops, y, s, b, k, v, active, H, c)
+        now = v[k] < 1.0
+        if now != active[k]:
+            active[k] = now
+            if H.size:
+                weight = 2.0 * s[k] if now else -2.0 * s[k]
+                _add_row(data, indices, starts[k], stops[k], weight, weight * y[k], b, H, c)
     return total
 
 
@@ -141,7 +135,12 @@ def cross(data, indices, starts, stops, y, s, b, dv, t, v, active, H, c):
     """Add t dv to the margins v; bring along who is active, and with H, also H (lower triangle) and c."""
     for k in range(y.size):
         v[k] += t * dv[k]
-        _change_sides(data, indices, starts, stops, y, s, b, k, v, active, H, c)
+        now = v[k] < 1.0
+        if now != active[k]:
+            active[k] = now
+            if H.size:
+                weight = 2.0 * s[k] if now else -2.0 * s[k]
+                _add_row(data, indices, starts[k], stops[k], weight, weight * y[k], b, H, c)
 
 
 @compiled
@@ -184,7 +183,9 @@ def active_product(data, indices, starts, stops, s, b, active, v, product):
     image_sum = 0.0
     for k in range(s.size):
         if active[k]:
-            score = b * v[-1] + _product(data, indices, starts[k], stops[k], v)
+            score = b * v[-1]
+            for e in range(starts[k], stops[k]):
+                score += _times(v[indices[e]], data, e)
             score *= 2.0 * s[k]
             image_sum += score
             for e in range(starts[k], stops[k]):
