@@ -37,7 +37,10 @@ class Dual:
 
     def __init__(self, potential: Potential, factor: Vector, eta: float) -> None:
         self.potential, self.factor, self.eta = potential, factor, eta
-        self.limit = factor * potential.steepest
+        self.steepest = potential.steepest
+        self.limit = factor * self.steepest
+        # Where c is zero, so is what φ holds.
+        self.divisor = np.where(factor > 0.0, factor, 1.0)
 
     def value(self, theta: Vector, classes: Sequence[LossSum]) -> float:
         """D(α) ≥ 0 for the α of θ, made feasible; from the loss over the rows of each class at θ.
@@ -67,12 +70,10 @@ class Dual:
 
     def _conjugate(self, u: Vector, w: Vector) -> float:
         """Σ f_i*(u_i), or a little more."""
-        held = np.clip(u - self.eta * w if self.eta > 0.0 else u, -self.limit, self.limit)
-        # Where c is zero, so is what is held.
-        slopes = held / np.where(self.factor > 0.0, self.factor, 1.0)
-        limit = self.potential.steepest
-        value = float(self.factor @ self.potential.conjugate(np.clip(slopes, -limit, limit)))
+        held = (u - self.eta * w if self.eta > 0.0 else u) / self.divisor
+        slopes = np.minimum(np.maximum(held, -self.steepest), self.steepest)
+        value = float(self.factor @ self.potential.conjugate(slopes))
         if self.eta > 0.0:
-            rest = u - held
+            rest = u - self.factor * slopes
             value += 0.5 * float(rest @ rest) / self.eta
         return value

@@ -306,6 +306,9 @@ class L2(Potential):
     def value(self, w: Vector) -> Vector:
         return 0.5 * self.lam * w**2
 
+    def derivative(self, w: Vector) -> Vector:
+        return self.lam * w
+
     def weight(self, w: Vector) -> Vector:
         return np.full_like(w, self.lam)
 

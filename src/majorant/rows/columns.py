@@ -7,7 +7,7 @@ takes d times its column away from u. Three numbers are read per entry, and neit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate
 
 import numpy as np
@@ -25,6 +25,11 @@ class Columns:
     data: Vector
     indices: NDArray[np.uint32]
     starts: NDArray[np.int64]
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """The number of entries of each column."""
+        return np.diff(self.starts)
 
     @classmethod
     def of(cls, rows: MemoryRows, chosen: NDArray[np.intp]) -> Columns:

@@ -78,12 +78,11 @@ class DenseBlock(Block):
         self._halves(fill)
         return scores
 
-    def _back(self, u: Matrix) -> Matrix:
-        """uX, for one n-vector u or for several."""
+    def _back(self, u: Vector) -> Vector:
+        """UX."""
 
-        def product(half: slice) -> Matrix:
-            step = AUDITED if u.ndim > 1 else self._step
-            return reduce(add, (u[..., part] @ X for part, X in self._chunks(step, half)))
+        def product(half: slice) -> Vector:
+            return reduce(add, (u[part] @ X for part, X in self._chunks(self._step, half)))
 
         return reduce(add, self._halves(product))
 
@@ -99,33 +98,35 @@ class DenseBlock(Block):
         return LossSum(value, gradient)
 
     def audit(self, theta: Vector, *, lengths: bool) -> Audit:
-        margins = self.image(theta)
+        # At θ = 0, which is asked for first of all, no product is needed to know the margins.
+        margins = self.image(theta) if theta.any() else np.zeros(self.n_samples)
         by_class = np.stack([self.y < 0.0, self.y > 0.0])
         values = by_class @ (self.s * SquaredHinge.value(margins))
         slopes = by_class * (self.s * self.y * SquaredHinge.derivative(margins))
-        gradients = np.empty((2, len(theta)))
-        gradients[:, :-1] = self._back(slopes)
-        gradients[:, -1] = self.b * slopes.sum(axis=1)
-        squares = self._squares(self.s * (margins < 1.0)) if lengths else np.zeros(0)
+        weights = self.s * (margins < 1.0) if lengths else None
+        sums, squares = self._audit_columns(slopes, weights)
+        gradients = np.column_stack([sums, self.b * slopes.sum(axis=1)])
         negative, positive = map(LossSum, values.tolist(), gradients)
+        if weights is not None:
+            squares = np.append(squares, self.b**2 * weights.sum())
         return Audit(negative, positive, squares)
 
-    def _squares(self, weights: Vector) -> Vector:
-        """The diagonal of LᵀSL with these weights."""
-        if self._by_columns:
-            columns = (np.asarray(x, dtype=np.float64) for x in self.X.T)
-            squares = np.array([(x * weights) @ x for x in columns])
-            return np.append(squares, self.b**2 * weights.sum())
+    def _audit_columns(self, slopes: Matrix, weights: Vector | None) -> tuple[Matrix, Vector]:
+        """The slopes times X and, with weights, the weighted square of each column's length: one pass."""
 
-        def of(half: slice) -> Vector:
+        def of(half: slice) -> list[NDArray[Any]]:
+            sums = np.zeros((2, self.n_features))
+            squares = np.zeros(0 if weights is None else self.n_features)
             # One buffer for all, in the order of X: fresh memory costs more than the squares themselves.
-            squared = np.empty_like(self.X[:AUDITED], dtype=np.float64)
-            squares = np.zeros(self.n_features)
+            buffer = np.empty_like(self.X[:AUDITED], dtype=np.float64)
             for part, X in self._chunks(AUDITED, half):
-                squares += weights[part] @ np.multiply(X, X, out=squared[: len(X)])
-            return squares
+                sums += slopes[:, part] @ X
+                if weights is not None:
+                    squares += weights[part] @ np.multiply(X, X, out=buffer[: len(X)])
+            return [sums, squares]
 
-        return np.append(reduce(add, self._halves(of)), self.b**2 * weights.sum())
+        sums, squares = (reduce(add, answers) for answers in zip(*self._halves(of), strict=True))
+        return sums, squares
 
     def image(self, d: Vector) -> Vector:
         # In place where it can be: on tall data these vectors are as much work as the product.

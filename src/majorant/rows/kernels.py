@@ -41,13 +41,11 @@ _derivative = compiled(SquaredHinge.derivative)
 
 @compiled
 def loss(data, indices, starts, stops, y, s, b, theta, subset, gradient):
-    """Σ s ρ²(v); adds its gradient, over all rows or over a subset. The gradient skips v ≥ 1."""
+    """Σ s ρ²(v) over a subset of the rows; adds its gradient, which skips v ≥ 1."""
     intercept = b * theta[-1]
     total = 0.0
     slope_sum = 0.0
-    count = y.size if subset is None else subset.size
-    for position in range(count):
-        k = position if subset is None else subset[position]
+    for k in subset:
         score = intercept
         for e in range(starts[k], stops[k]):
             score += _times(theta[indices[e]], data, e)
@@ -191,15 +189,6 @@ def active_product(data, indices, starts, stops, s, b, active, v, product):
             for e in range(starts[k], stops[k]):
                 product[indices[e]] += _times(score, data, e)
     product[-1] += b * image_sum
-
-
-@compiled
-def all_ones(values):
-    """Whether each of them is 1; stops at the first that is not."""
-    for x in values:  # noqa: SIM110 (numba has no `all`)
-        if x != 1.0:
-            return False
-    return True
 
 
 @compiled

@@ -92,9 +92,7 @@ class _Features:
         if not len(self.chosen) or np.any(violations[outside] > goal):
             self.chosen = self._choose(at, violations)
             self.columns = Columns.of(self.rows, self.chosen)
-            self.entries = np.diff(self.columns.starts)
             self.scale = self.objective.violation_scale[self.chosen]
-            self.room = self.coordinate.room(len(self.chosen), self.rows.n_samples)
 
     def _choose(self, at: Evaluated, violations: Vector) -> NDArray[np.intp]:
         """Those that are not zero or may become so; the worst violators first if there are too many."""
@@ -122,9 +120,7 @@ class _Features:
         """A sweep over all, and some over those that are near to moving; the violation that the first met."""
         part = np.append(self.theta[:-1][self.chosen], self.theta[-1])
         first, visited = self.coordinate.descend_along(
-            self.columns.data,
-            self.columns.indices,
-            self.columns.starts,
+            self.columns,
             self.intercept,
             self.slacks,
             part,
@@ -133,14 +129,13 @@ class _Features:
             self.scale,
             INNER_ACCURACY,
             goal,
-            *self.room,
         )
         self.spent += SWEEP_COST * visited
         self.worked += SWEEP_COST * visited
         self.theta = np.zeros_like(self.theta)
         self.theta[self.chosen] = part[:-1]
         self.theta[-1] = part[-1]
-        return float(first)
+        return first
 
     # Newton's method on the support ------------------------------------------------------------
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from majorant.rows.columns import Columns
 from majorant.rows.kernels import compiled
+from majorant.status import Vector
 
 
 @compiled
@@ -135,80 +134,28 @@ def _centre(column, u):
     return moved
 
 
-# Sweeps from one extrapolation to the next.
-SWEEPS = 5
-
-
-# (Loops instead of array expressions, here and below: all in all 2.9 s to compile instead of 6.0.)
 @compiled
-def descend_along(
-    data,
-    indices,
-    starts,
-    column,
-    u,
-    theta,
-    slopes,
-    ridge,
-    scale,
-    share,
-    goal,
-    near,
-    order,
-    trail,
-    slacks,
-    products,
-    shares,
-    ahead,
+def _sweeps(
+    data, indices, starts, column, u, theta, slopes, ridge, scale, order, near, enough, trail, slacks
 ):
-    """Coordinate descent on Σ max(u, 0)² + Σ_j (slopes_j |θ_j| + ridge θ_j²/2), in place.
+    """Some sweeps over the coordinates in order, in place: as many as the trail has room for, or need be.
 
-    One sweep over all coordinates; then over those that are near to moving, with Anderson's extrapolation,
-    until these violate no more than a share of what the first sweep met (or than the goal), or have cost as
-    much as it. θ has the intercept last, whose column is given by itself. Returns the violation that the
-    first sweep met and the number of entries that were visited. From `near` on, the arguments are the `room`
-    to work in: for the coordinates, for some iterates and their slacks, and for combining these.
+    θ has the intercept last, whose column is given by itself. The trail keeps the coordinates before the
+    first sweep and after each, and the slacks that belong to them. Returns the violation that the last
+    sweep met and how many there were.
     """
-    count = theta.size - 1
-    for j in range(count):
-        order[j] = j
-    budget, spent, once, n = data.size, 0, 0, -1
-    first = enough = 0.0
+    worst, n = 0.0, 0
     while True:
-        worst = _sweep(data, indices, starts, u, theta, slopes, ridge, scale, order, near)
-        theta[count] += _centre(column, u)
-        if n < 0:  # that was the sweep over all
-            first = worst
-            enough = max(share * first, goal)
-            chosen = 0
-            for j in range(count):
-                if near[j]:
-                    order[chosen] = j
-                    chosen += 1
-                    once += starts[j + 1] - starts[j]
-            order = order[:chosen]
-        else:
-            spent += once + u.size
-            if worst <= enough:
-                break
+        for i in range(order.size):
+            trail[n, i] = theta[order[i]]
+        trail[n, order.size] = theta[theta.size - 1]
+        for k in range(u.size):
+            slacks[n, k] = u[k]
         n += 1
-        _keep(theta, order, u, trail[n], slacks[n])
-        if n == SWEEPS:
-            _extrapolate(trail, slacks, u, theta, slopes, ridge, order, products, shares, ahead)
-            if spent > budget:
-                break
-            n = 0
-            _keep(theta, order, u, trail[n], slacks[n])
-    return first, data.size + spent
-
-
-@compiled
-def _keep(theta, order, u, part, slacks):
-    for i in range(order.size):
-        part[i] = theta[order[i]]
-    part[order.size] = theta[theta.size - 1]
-    for k in range(u.size):
-        slacks[k] = u[k]
+        if n == trail.shape[0] or (n > 1 and worst <= enough):
+            return worst, n - 1
+        worst = _sweep(data, indices, starts, u, theta, slopes, ridge, scale, order, near)
+        theta[theta.size - 1] += _centre(column, u)
 
 
 @compiled
@@ -281,9 +228,56 @@ def _extrapolate(trail, slacks, u, theta, slopes, ridge, order, products, shares
             u[k] = ahead[k]
 
 
-def room(count: int, n: int) -> tuple[NDArray[Any], ...]:
-    """What `descend_along` works in, for so many coordinates and rows."""
-    return (
-        np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.int64), np.empty((SWEEPS + 1, count + 1)),
-        np.empty((SWEEPS + 1, n)), np.empty((SWEEPS, SWEEPS)), np.empty(SWEEPS), np.empty(n),
-    )  # fmt: skip
+# Sweeps from one extrapolation to the next.
+SWEEPS = 5
+
+
+def descend_along(
+    columns: Columns,
+    intercept: Vector,
+    u: Vector,
+    theta: Vector,
+    slopes: Vector,
+    ridge: float,
+    scale: Vector,
+    share: float,
+    goal: float,
+) -> tuple[float, int]:
+    """Coordinate descent on Σ max(u, 0)² + Σ_j (slopes_j |θ_j| + ridge θ_j²/2), in place.
+
+    One sweep over all coordinates; then over those that are near to moving, with Anderson's extrapolation,
+    until these violate no more than a share of what the first sweep met (or than the goal), or have cost as
+    much as it. θ has the intercept last, whose column is given by itself. Returns the violation that the
+    first sweep met and the number of entries that were visited.
+    """
+    data, indices, starts = columns.data, columns.indices, columns.starts
+    near = np.zeros(len(slopes), dtype=np.bool_)
+    first = _sweep(data, indices, starts, u, theta, slopes, ridge, scale, np.arange(len(slopes)), near)
+    theta[-1] += _centre(intercept, u)
+    order = np.flatnonzero(near)
+    enough = max(share * first, goal)
+    once, spent = int(columns.counts[order].sum()) + len(u), 0
+    trail, slacks = np.empty((SWEEPS + 1, len(order) + 1)), np.empty((SWEEPS + 1, len(u)))
+    room = np.empty((SWEEPS, SWEEPS)), np.empty(SWEEPS), np.empty(len(u))
+    while spent <= len(data):
+        worst, done = _sweeps(
+            data,
+            indices,
+            starts,
+            intercept,
+            u,
+            theta,
+            slopes,
+            ridge,
+            scale,
+            order,
+            near,
+            enough,
+            trail,
+            slacks,
+        )
+        spent += done * once
+        if worst <= enough:
+            break
+        _extrapolate(trail, slacks, u, theta, slopes, ridge, order, *room)
+    return first, len(data) + spent
