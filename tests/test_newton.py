@@ -38,7 +38,7 @@ def test_the_quadratic_follows_theta_exactly(sparse, cuts):
         quadratic.move(-1.0)
         assert np.isclose(quadratic.loss_at(t), rows.loss(theta + t * d).value)
         quadratic.move(t)
-        quadratic.settle()
+        quadratic.settle(theta + t * d)
         theta = theta + t * d
         assert np.allclose(quadratic.gradient(theta), rows.loss(theta).gradient, rtol=1e-9, atol=1e-9)
         assert np.allclose(quadratic.H @ d, quadratic.product(d), rtol=1e-9, atol=1e-9)
@@ -56,7 +56,7 @@ def test_a_huge_row_that_leaves_takes_no_digits_along(size):
     quadratic = ActiveQuadratic(rows, np.zeros(7))
     d = np.append(y[0] * X[1], 0.0)
     quadratic.advance(0.1 * d)
-    quadratic.settle()
+    quadratic.settle(0.1 * d)
     fresh = ActiveQuadratic(rows, 0.1 * d)
     assert not quadratic.parts[0].active[0]
     assert np.allclose(quadratic.H, fresh.H, rtol=1e-8)

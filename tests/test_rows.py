@@ -236,7 +236,7 @@ def test_rows_of_ones_answer_as_any_others():
     quadratics = [ActiveQuadratic(rows, theta) for rows in (ones, dense)]
     assert np.isclose(*[quadratic.advance(-theta) for quadratic in quadratics])
     for quadratic in quadratics:
-        quadratic.settle()
+        quadratic.settle(np.zeros(7))
     assert np.allclose(quadratics[0].H, quadratics[1].H)
 
 

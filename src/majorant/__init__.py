@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from majorant.estimators import SparseSVC
+    from majorant.estimators import SparseSVC, SparseSVCCV, lambda_max, sparse_svc_path
     from majorant.potentials import Potential
     from majorant.solvers import Solver
 
@@ -15,10 +15,21 @@ __version__ = "0.1.0"
 # Imported at first use, so that `majorant --help` and `import majorant` cost next to nothing.
 _EXPORTS = {
     "SparseSVC": "majorant.estimators",
+    "SparseSVCCV": "majorant.estimators",
+    "lambda_max": "majorant.estimators",
+    "sparse_svc_path": "majorant.estimators",
     "Potential": "majorant.potentials",
     "Solver": "majorant.solvers",
 }
-__all__ = ["Potential", "Solver", "SparseSVC", "__version__"]
+__all__ = [
+    "Potential",
+    "Solver",
+    "SparseSVC",
+    "SparseSVCCV",
+    "__version__",
+    "lambda_max",
+    "sparse_svc_path",
+]
 
 
 def __getattr__(name: str) -> Any:

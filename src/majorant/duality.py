@@ -32,6 +32,21 @@ from majorant.status import Vector
 TINY = float(np.finfo(float).tiny)
 
 
+def balanced(theta: Vector, classes: Sequence[LossSum]) -> tuple[float, float, Vector]:
+    """Σ α, Σ α²/4s and the pull of the α of θ, shrunk so that both classes weigh the same."""
+    weights = [abs(float(loss.gradient[-1])) for loss in classes]
+    lightest = min(weights)
+    linear = square = 0.0
+    pull = np.zeros(len(theta))
+    for weight, loss in zip(weights, classes, strict=True):
+        # Without an intercept all weights are zero, and nothing is to be balanced.
+        share = lightest / weight if weight > 0.0 else 1.0
+        linear += share * (2.0 * loss.value - float(theta @ loss.gradient))
+        square += share**2 * loss.value
+        pull -= share * loss.gradient
+    return linear, square, pull
+
+
 class Dual:
     """The dual function of a convex penalty Σ_i c_i φ(w_i) + η/2 ‖w‖² that leaves no feature out."""
 
@@ -47,16 +62,7 @@ class Dual:
 
         From the loss over all rows as if it were one class's, an estimate: as good as the intercept is.
         """
-        weights = [abs(float(loss.gradient[-1])) for loss in classes]
-        lightest = min(weights)
-        linear = square = 0.0
-        pull = np.zeros(len(theta))
-        for weight, loss in zip(weights, classes, strict=True):
-            # Without an intercept all weights are zero, and nothing is to be balanced.
-            share = lightest / weight if weight > 0.0 else 1.0
-            linear += share * (2.0 * loss.value - float(theta @ loss.gradient))
-            square += share**2 * loss.value
-            pull -= share * loss.gradient
+        linear, square, pull = balanced(theta, classes)
         if square == 0.0:
             return 0.0
         u, longest = pull[:-1], np.inf

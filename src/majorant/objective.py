@@ -77,11 +77,39 @@ class Objective:
         """θ = 0, where all algorithms start by default."""
         return np.zeros(self.size)
 
+    @staticmethod
+    def lengths(theta: Vector) -> Vector:
+        """|w_i| for every feature."""
+        return np.abs(theta[:-1])
+
+    def nonzeros(self, theta: Vector) -> int:
+        """How many coefficients are outside the rounded bottom of the potential."""
+        return int(np.count_nonzero(self.lengths(theta) > self.potential.zero_width))
+
+    @property
+    def pulls_at_zero(self) -> Vector:
+        """|∂_i loss| for every feature at θ = 0."""
+        return np.abs(self.rows.loss_at_zero.gradient[:-1])
+
+    @property
+    def mean_curvature(self) -> float:
+        """The mean of the diagonal of LᵀSL."""
+        return float(np.mean(self.rows.gram_diagonal))
+
+    def blurred(self, at: Evaluated) -> Vector:
+        """θ with its zeros moved to where a smooth potential balances the pull that the loss has at θ."""
+        theta = at.theta.copy()
+        zero = (theta[:-1] == 0.0) & (self.factor > 0.0)
+        slope = -at.loss_gradient[:-1][zero] / self.factor[zero]
+        largest = 0.999 * self.potential.steepest  # at the largest itself the balance is at infinity
+        theta[:-1][zero] = self.potential.at_slope(np.clip(slope, -largest, largest))
+        return theta
+
     # The value and its parts -------------------------------------------------------------------
 
     def evaluate(self, theta: Vector) -> Evaluated:
         """Φ(θ) and the gradient of the loss at θ: one pass over the rows."""
-        loss = self.rows.loss(theta) if theta.any() else self.rows.loss_at_zero
+        loss = self.rows.loss(theta)
         return Evaluated(theta, loss.value + self.penalty(theta), loss.gradient)
 
     def penalty(self, theta: Vector) -> float:

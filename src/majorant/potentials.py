@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -132,6 +132,12 @@ class Potential(ABC):
                 f"object, penalty={cls.__name__}(...), instead of the name"
             )
         return cls(**{name: known[name] for name in names})
+
+    def at_strength(self, lam: float) -> Self:
+        """The same potential with another λ, which multiplies it."""
+        if "lam" not in {field.name for field in fields(self)}:  # type: ignore[arg-type]
+            raise MajorantError(f"the potential {self.name!r} has no strength 'lam' to vary")
+        return replace(self, lam=lam)  # type: ignore[type-var]
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

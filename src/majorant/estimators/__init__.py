@@ -1,5 +1,7 @@
-"""scikit-learn estimators."""
+"""What users hold in their hands: estimators in scikit-learn's manner."""
 
+from majorant.estimators.cv import SparseSVCCV
+from majorant.estimators.path import Path, lambda_max, sparse_svc_path
 from majorant.estimators.svc import SparseSVC
 
-__all__ = ["SparseSVC"]
+__all__ = ["Path", "SparseSVC", "SparseSVCCV", "lambda_max", "sparse_svc_path"]

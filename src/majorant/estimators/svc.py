@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _clone_parametrized, _fit_context
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, _clone_parametrized, _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
-from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from majorant.blas import one_thread
 from majorant.callbacks import Callback, Progress
-from majorant.errors import MajorantError
 from majorant.estimators.advice import convergence_advice
-from majorant.estimators.validation import (
-    check_features,
-    check_penalty_factor,
-    effective_weights,
-    encode_labels,
-)
+from majorant.estimators.linear import LinearClassifier
+from majorant.estimators.strengths import limit_features
+from majorant.estimators.training import Training
 from majorant.estimators.zeros import round_to_zero
-from majorant.objective import Objective
-from majorant.potentials import Potential, make_potential
-from majorant.rows import MemoryRows
-from majorant.solvers import Hybrid, Solver, choose_solver, make_solver, solve
-from majorant.status import Evaluated, Result, Status, Vector
+from majorant.potentials import Potential
+from majorant.solvers import Solver
+from majorant.status import Certificate, Matrix, Result, Status
 
 
-class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
     r"""Linear support vector classifier with the squared hinge loss and few non-zero coefficients.
 
     Minimises over w and β (which is never penalised)
@@ -65,7 +55,14 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     fit_intercept : bool, default=True
         Whether there is a β; otherwise it is 0.
     class_weight : dict or "balanced", optional
-        Factors of the sample weights, by class. "balanced" makes both classes weigh the same.
+        Factors of the sample weights, by class. "balanced" makes all classes weigh the same.
+    multi_class : {"ovr", "joint"}, default="ovr"
+        What to do with more than two classes. "ovr": a problem per class, that class against all others,
+        each with features of its own. "joint": one problem for all classes, whose penalty is
+        Σ_i c_i φ(‖W_·i‖): a feature is in for every class or out for every class.
+    max_features : int, optional
+        If `lam` selects more features than this, take the smallest strength of the path down to `lam` that
+        does not; `lam_` tells which.
     tol : float, default=1e-6
         The certificate at which to stop: `gap_`, where there is one, else `stationarity_`. It means the same
         for warm and cold starts.
@@ -78,27 +75,31 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Start from the previous fit's coefficients instead of from 0.
     random_state : int, RandomState or None, default=None
         Makes stochastic solvers and warm-ups repeatable, bit for bit.
+    n_jobs : int, optional
+        How many classes to train at the same time, in threads that share X; -1 for all cores.
     verbose : int, default=0
         1 prints the progress at most twice a second, 2 every iteration.
 
     Attributes
     ----------
-    coef_ : array (1, n_features)
-        w, in the type of X.
-    intercept_ : array (1,)
+    coef_ : array (1, n_features) or (n_classes, n_features)
+        w, in the type of X; one row for two classes, one per class for more.
+    intercept_ : array (1,) or (n_classes,)
         β.
-    classes_ : array (2,)
-        The class labels; a positive decision function means the second.
+    classes_ : array (n_classes,)
+        The class labels. With two, a positive decision function means the second.
     support_ : array of int
-        The indices of the non-zero coefficients.
+        The indices of the features with a coefficient that is not zero.
+    lam_ : float
+        The strength λ of the fitted penalty: `lam`, unless `max_features` asked for more.
     n_iter_ : int
-        Iterations taken.
+        Iterations taken; of several problems, the most.
     converged_ : bool
         Whether the certificate is within `tol`: `gap_`, or `stationarity_` where that is nan.
     status_ : Status
         Why the solver stopped; ``status_.value`` is a sentence.
     objective_ : float
-        Φ at the coefficients.
+        Φ at the coefficients, summed over the problems.
     gap_ : float
         The duality gap relative to Φ: the minimum is no lower than (1 - gap_) Φ. nan for penalties that are
         not convex, and where a feature has no penalty at all. Like `stationarity_`, at the point where the
@@ -106,7 +107,7 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     stationarity_ : float
         The largest component of the gradient (at a kink, of the smallest subgradient), each in units of its
         feature's length over the rows inside the margin (all rows, where there is a gap), relative to θ = 0.
-    history_ : History
+    history_ : History, or a list of one per class
         Time, objective, gap, stationarity and non-zeros per iteration; ``history_.to_frame()`` for pandas.
     solver_ : Solver
         What "auto" chose.
@@ -136,11 +137,14 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "warmup_solver": [str, Solver],
         "fit_intercept": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "multi_class": [StrOptions({"ovr", "joint"})],
+        "max_features": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "zero_tol": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
 
@@ -157,11 +161,14 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         warmup_solver: str | Solver = "adam",
         fit_intercept: bool = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        multi_class: str = "ovr",
+        max_features: int | None = None,
         tol: float = 1e-6,
         max_iter: int = 1000,
         zero_tol: float | str = "auto",
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.penalty = penalty
@@ -174,11 +181,14 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.warmup_solver = warmup_solver
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.max_features = max_features
         self.tol = tol
         self.max_iter = max_iter
         self.zero_tol = zero_tol
         self.warm_start = warm_start
         self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     # Fitting -----------------------------------------------------------------------------------
@@ -193,7 +203,7 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Not copied if it is float64 or float32, dense or CSR (with more than 1,000 features and a
             penalty with a kink, the columns in use are); never changed.
         y : array (n_samples,)
-            Labels of two classes, of any type.
+            Labels of two classes or more, of any type.
         sample_weight : array (n_samples,), optional
             Non-negative; a weight of 2 is the same as repeating the row.
 
@@ -203,31 +213,19 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Also when Ctrl-C ends the fit: then the last iterate is kept in the attributes and
             `KeyboardInterrupt` is raised.
         """
-        potential, solver = self._resolve_names()
-        X, y = check_features(self, X, y)
-        self.classes_, labels = encode_labels(self, y)
-        weights = effective_weights(sample_weight, self.class_weight, X, self.classes_, labels)
-        factor = check_penalty_factor(self.penalty_factor, X.shape[1])
-        rows = MemoryRows(X, labels, weights, intercept=self.fit_intercept)
-        objective = Objective(rows, potential, self.eta, factor)
-        with one_thread():
-            objective.check_scale()
-            solver = self._with_warmup(choose_solver(objective) if solver is None else solver)
-            result = solve(
-                solver,
-                objective,
-                self._starting_point(X.shape[1]),
-                tol=self.tol,
-                max_iter=self.max_iter,
-                seed=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
-                callbacks=self._all_callbacks(),
-            )
-            self.solver_ = solver
-            self._store(objective, result, X.dtype)
-        if result.status is Status.INTERRUPTED:
+        training = Training(self, X, y, sample_weight)
+        training.start(self._starting_point())
+        if self.max_features is None:
+            potential, results = training.potential, training.run(training.potential, self._all_callbacks())
+        else:
+            potential, results = limit_features(training, self.max_features, self._all_callbacks())
+        self.solver_ = training.solver_for(training.objectives(potential)[0])
+        self._store(training, potential, results)
+        if self.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        if not result.status.converged:
-            warnings.warn(convergence_advice(result, solver, self.tol), ConvergenceWarning, stacklevel=2)
+        if not self.converged_:
+            worst = max(results, key=_severity)
+            warnings.warn(convergence_advice(worst, self.solver_, self.tol), ConvergenceWarning, stacklevel=2)
         return self
 
     def set_callbacks(self, *callbacks: Callback) -> Self:
@@ -248,39 +246,12 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         clone: Self = _clone_parametrized(self)
         return clone.set_callbacks(*getattr(self, "_callbacks", ()))
 
-    def _resolve_names(self) -> tuple[Potential, Solver | None]:
-        """The objects behind the names; None for "auto", which needs to see the data."""
-        try:
-            potential = make_potential(self.penalty, lam=self.lam, delta=self.delta)
-            solver = None if self.solver == "auto" else make_solver(self.solver)
-            make_solver(self.warmup_solver)
-        except MajorantError as error:
-            raise InvalidParameterError(str(error)) from error
-        return potential, solver
-
-    def _with_warmup(self, solver: Solver) -> Solver:
-        if not self.warmup:
-            return solver
-        if solver.stochastic:
-            raise InvalidParameterError(
-                f"warmup={self.warmup} goes before a deterministic solver, and {solver.name!r} is stochastic "
-                "itself: set warmup=0."
-            )
-        if self.warmup >= self.max_iter:
-            raise InvalidParameterError(
-                f"warmup={self.warmup} leaves no iteration for {solver.name!r}: max_iter is {self.max_iter} "
-                "and counts both."
-            )
-        return Hybrid(make_solver(self.warmup_solver), solver, self.warmup)
-
-    def _starting_point(self, n_features: int) -> Vector | None:
+    def _starting_point(self) -> Matrix | None:
         if not (self.warm_start and hasattr(self, "coef_")):
             return None
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
-        if coef.shape != (1, n_features):
-            return None
-        beta = self.intercept_ if self.fit_intercept else np.zeros(1)
-        return np.concatenate([coef[0], beta]).astype(np.float64)
+        beta = self.intercept_ if self.fit_intercept else np.zeros(len(coef))
+        return np.column_stack([coef, beta]).astype(np.float64)
 
     def _all_callbacks(self) -> tuple[Callback, ...]:
         callbacks: tuple[Callback, ...] = getattr(self, "_callbacks", ())
@@ -288,72 +259,42 @@ class SparseSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             callbacks += (Progress(every=0.0 if self.verbose > 1 else 0.5),)
         return callbacks
 
-    def _store(self, objective: Objective, result: Result, dtype: np.dtype[Any]) -> None:
+    def _store(self, training: Training, potential: Potential, results: Sequence[Result]) -> None:
+        self.classes_ = training.classes
         with np.errstate(over="ignore", invalid="ignore"):
-            at: Evaluated = round_to_zero(objective, result.iterate, self.zero_tol)
-        if not np.all(np.abs(at.theta) <= np.finfo(dtype).max):
+            ends = [
+                round_to_zero(objective, result.iterate, self.zero_tol)
+                for objective, result in zip(training.objectives(potential), results, strict=True)
+            ]
+        theta = np.concatenate([at.theta for at in ends]).reshape(len(training.rows), -1)
+        dtype = training.dtype
+        if not np.all(np.abs(theta) <= np.finfo(dtype).max):
             dtype = np.dtype(np.float64)  # coefficients of very small features are beyond single precision
-        self.coef_: Any = at.theta[np.newaxis, :-1].astype(dtype)
-        self.intercept_ = at.theta[-1:].astype(dtype)
-        self.support_ = np.flatnonzero(self.coef_[0])
-        self.n_iter_ = max(result.n_iter, 1)
-        self.status_ = result.status
-        self.converged_ = result.status.converged
-        self.objective_ = at.value
-        self.gap_ = result.certificate.gap
-        self.stationarity_ = result.certificate.stationarity
-        self.history_ = result.history
+        self.coef_: Any = theta[:, :-1].astype(dtype)
+        self.intercept_ = theta[:, -1].astype(dtype)
+        self.support_ = np.flatnonzero(self.coef_.any(axis=0))
+        self.lam_ = float(getattr(potential, "lam", np.nan))
+        self.n_iter_ = max(1, *(result.n_iter for result in results))
+        self.status_ = max(results, key=_severity).status
+        self.converged_ = self.status_.converged
+        self.objective_ = float(sum(at.value for at in ends))
+        certificate = _overall(results)
+        self.gap_, self.stationarity_ = certificate.gap, certificate.stationarity
+        histories = [result.history for result in results]
+        self.history_ = histories[0] if len(histories) == 1 else histories
 
-    # Predicting --------------------------------------------------------------------------------
 
-    def decision_function(self, X: Any) -> NDArray[Any]:
-        """w·x + β for every row of X: positive for the second class.
+def _severity(result: Result) -> int:
+    """How bad the reason is for which a run has stopped: the worst of several is what a user is told."""
+    order = [Status.CONVERGED, Status.STALLED, Status.MAX_ITER, Status.STOPPED, Status.TIME_LIMIT]
+    order += [Status.NOT_FINITE, Status.INTERRUPTED]
+    return order.index(result.status)
 
-        Parameters
-        ----------
-        X : array or sparse matrix (n_samples, n_features)
 
-        Returns
-        -------
-        array (n_samples,)
-        """
-        check_is_fitted(self)
-        X = validate_data(
-            self, X, accept_sparse="csr", accept_large_sparse=True, reset=False,
-            dtype=[np.float64, np.float32],
-        )  # fmt: skip
-        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-        return np.asarray(scores).ravel()
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class of every row of X, Eq. (eq:linClass).
-
-        Parameters
-        ----------
-        X : array or sparse matrix (n_samples, n_features)
-
-        Returns
-        -------
-        array (n_samples,)
-        """
-        scores = self.decision_function(X)
-        return np.asarray(self.classes_[(scores > 0).astype(int)])
-
-    def sparsify(self) -> Self:
-        """Keep `coef_` as a sparse matrix from now on, for small models of many features."""
-        check_is_fitted(self)
-        self.coef_ = sp.csr_matrix(self.coef_)
-        return self
-
-    def densify(self) -> Self:
-        """Undo `sparsify`."""
-        check_is_fitted(self)
-        if sp.issparse(self.coef_):
-            self.coef_ = self.coef_.toarray()
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        return tags
+def _overall(results: Sequence[Result]) -> Certificate:
+    """What is certain of several problems together: the gap of the sum of their Φ, the worst stationarity."""
+    values = np.array([result.iterate.value for result in results])
+    gaps = np.array([result.certificate.gap for result in results])
+    total = values.sum()
+    gap = float(gaps @ values / total) if total > 0.0 else float(gaps.max())
+    return Certificate(float(max(result.certificate.stationarity for result in results)), gap)

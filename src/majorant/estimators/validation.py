@@ -106,8 +106,8 @@ def _plain_labels(y: Any) -> Any:
     return y
 
 
-def encode_labels(estimator: BaseEstimator, y: NDArray[Any]) -> tuple[NDArray[Any], Vector]:
-    """The two classes in order, and the labels as -1 for the first and 1 for the second."""
+def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The classes in order, and the number of each label's class."""
     if y.dtype == object:
         kinds = {int if isinstance(label, Integral) else type(label) for label in y.tolist()}
         if len(kinds) > 1:
@@ -116,20 +116,14 @@ def encode_labels(estimator: BaseEstimator, y: NDArray[Any]) -> tuple[NDArray[An
         if kinds <= {int, bool, float}:
             y = np.array(y.tolist())
     if (pair := _two_numbers(y)) is not None:
-        return pair, np.where(y == pair[1], 1.0, -1.0)
+        return pair, (y == pair[1]).astype(np.intp)
     check_classification_targets(y)
     if type_of_target(y, input_name="y") not in ("binary", "multiclass"):
-        raise ValueError("Only binary classification is supported: y must have one label per row.")
+        raise ValueError("y must have one label per row: several labels per row are not supported.")
     classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass "
-            f"({len(classes)} classes): wrap {type(estimator).__name__} in "
-            "sklearn.multiclass.OneVsRestClassifier."
-        )
     if len(classes) < 2:
         raise ValueError(f"This solver needs samples of 2 classes, but y has 1 class only: {classes[0]!r}")
-    return classes, np.where(codes == 1, 1.0, -1.0)
+    return classes, codes
 
 
 def _two_numbers(y: NDArray[Any]) -> NDArray[Any] | None:
@@ -149,46 +143,52 @@ def effective_weights(
     class_weight: Mapping[Any, float] | str | None,
     X: Any,
     classes: NDArray[Any],
-    labels: Vector,
+    codes: NDArray[np.intp],
 ) -> Vector:
-    """s_k = sample weight × class weight, all of them non-negative and both classes present.
+    """s_k = sample weight × class weight, all of them non-negative and every class present.
 
-    "balanced" weighs each class by the inverse of its share of the *sample weights*, so that the two
-    classes weigh the same in the loss whatever the sample weights are.
+    "balanced" weighs each class by the inverse of its share of the *sample weights*, so that all classes
+    weigh the same in the loss whatever the sample weights are.
     """
     if sample_weight is None and class_weight is None:
-        return np.ones(len(labels))
+        return np.ones(len(codes))
     refuse_masked("sample_weight", sample_weight)
     s: Vector = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
     if np.any(s < 0):
         raise ValueError(f"sample_weight has negative values (the smallest is {s.min()!r}).")
-    positive = labels > 0
-    _require_both(classes, positive, s, "a positive sample_weight")
+    _require_all(classes, codes, s, "a positive sample_weight")
     if class_weight is None:
         return s
-    if isinstance(class_weight, str):
-        largest = s.max()  # keeps the sums in range
-        share = np.array([(s[~positive] / largest).sum(), (s[positive] / largest).sum()])
-        factors = share.sum() / (2.0 * share)
-    else:
-        unknown = [key for key in class_weight if key not in classes]
-        if unknown:
-            raise ValueError(f"class_weight names classes that y does not have: {unknown}")
-        factors = np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
-        if not np.all(np.isfinite(factors)) or np.any(factors < 0):
-            raise ValueError(f"class_weight must be finite and non-negative, got {dict(class_weight)}.")
     with np.errstate(over="ignore"):  # what overflows is refused, with advice, by Objective.check_scale
-        s *= np.where(positive, factors[1], factors[0])
-    _require_both(classes, positive, s, "a positive product of sample_weight and class_weight")
+        s *= class_factors(class_weight, classes, codes, s)[codes]
+    _require_all(classes, codes, s, "a positive product of sample_weight and class_weight")
     return s
 
 
-def _require_both(classes: NDArray[Any], positive: NDArray[np.bool_], s: Vector, what: str) -> None:
-    for label, members in zip(classes, (~positive, positive), strict=True):
-        if not np.any(s[members] > 0):
-            raise ValueError(
-                f"This solver needs samples of 2 classes, but class {label!r} has no sample with {what}."
-            )
+def class_factors(
+    class_weight: Mapping[Any, float] | str, classes: NDArray[Any], codes: NDArray[np.intp], s: Vector
+) -> Vector:
+    """What `class_weight` multiplies the weights s of each class by."""
+    if isinstance(class_weight, str):
+        share = np.bincount(codes, s / s.max(), len(classes))  # the division keeps the sums in range
+        return np.asarray(share.sum() / (len(classes) * share))
+    unknown = [key for key in class_weight if key not in classes]
+    if unknown:
+        raise ValueError(f"class_weight names classes that y does not have: {unknown}")
+    factors = np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
+    if not np.all(np.isfinite(factors)) or np.any(factors < 0):
+        raise ValueError(f"class_weight must be finite and non-negative, got {dict(class_weight)}.")
+    return factors
+
+
+def _require_all(classes: NDArray[Any], codes: NDArray[np.intp], s: Vector, what: str) -> None:
+    present = np.bincount(codes, s > 0, len(classes)) > 0
+    if not present.all():
+        label = classes[np.flatnonzero(~present)[0]]
+        raise ValueError(
+            f"This solver needs samples of {len(classes)} classes, but class {label!r} has no sample "
+            f"with {what}."
+        )
 
 
 def check_penalty_factor(penalty_factor: ArrayLike | None, n_features: int) -> Vector | None:

@@ -14,29 +14,36 @@ zeros already, ℓ2 and "none" have none to find: their width is 0 and nothing i
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from majorant.objective import Objective
-from majorant.status import Evaluated
+from majorant.joint import AnyObjective
+from majorant.status import Evaluated, Vector
 
 # A pull within this factor of what can be held is held: on the border the sharp problem is indifferent.
 BORDER = 1.001
 
 
-def round_to_zero(objective: Objective, at: Evaluated, zero_tol: float | str) -> Evaluated:
-    """The iterate with its zeros set to 0.0, evaluated."""
+def round_to_zero(objective: AnyObjective, at: Evaluated, zero_tol: float | str) -> Evaluated:
+    """The iterate with its zeros set to 0.0, evaluated; of a joint problem, whole features."""
     automatic = isinstance(zero_tol, str)
     width = objective.potential.zero_width if automatic else float(zero_tol)
-    small = (np.abs(at.theta[:-1]) <= width) & (at.theta[:-1] != 0.0)
+    sizes = objective.lengths(at.theta)
+    small = (sizes <= width) & (sizes != 0.0)
     if not automatic:
         held = np.full_like(objective.factor, np.inf)
     elif small.any():
         held = BORDER * objective.factor * objective.potential.steepest
     while small.any():
-        theta = at.theta.copy()
-        theta[:-1][small] = 0.0
-        rounded = objective.evaluate(theta)
-        pulled = small & (np.abs(rounded.loss_gradient[:-1]) > held)
+        rounded = objective.evaluate(_without(at.theta, small))
+        pulled = small & (objective.lengths(rounded.loss_gradient) > held)
         if not pulled.any():
             return rounded
         small &= ~pulled
     return at
+
+
+def _without(theta: Vector, features: NDArray[np.bool_]) -> Vector:
+    """θ with these features zero, for every class that it is made of."""
+    kept = theta.reshape(-1, len(features) + 1).copy()
+    kept[:, :-1][:, features] = 0.0
+    return kept.ravel()

@@ -8,7 +8,8 @@ type of X is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, TypeAlias
+from copy import copy
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,6 +114,13 @@ class Block(ABC):
     @abstractmethod
     def rows(self, chosen: slice) -> Block:
         """Some of the rows."""
+
+    def relabelled(self, y: Vector, s: Vector) -> Self:
+        """The same X with other labels and weights; nothing of X is copied."""
+        twin = copy(self)
+        twin.y, twin.s = y, s
+        twin.__dict__.pop("exact", None)  # depends on the weights
+        return twin
 
     @property
     def exact(self) -> bool:

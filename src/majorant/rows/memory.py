@@ -27,7 +27,8 @@ class MemoryRows(Rows):
 
     `cuts` are the row numbers where a block begins. By default there are two blocks if that pays: it depends
     on X alone, not on the number of cores. `drawn` are the blocks that batches are drawn
-    from: what the user has cut, not what was halved for speed.
+    from: what the user has cut, not what was halved for speed. `kept` is what a run leaves for the next one
+    on these rows, which often begins where it ended: along a path of strengths, say.
     """
 
     def __init__(
@@ -39,12 +40,25 @@ class MemoryRows(Rows):
         intercept: bool = True,
         cuts: Sequence[int] | None = None,
     ) -> None:
+        self.kept: dict[type, Any] = {}
         y = np.asarray(y, dtype=np.float64)
         s = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
         whole = make_block(X, y, s, intercept=intercept)
         self.n_samples, self.n_features = X.shape
         self.blocks = halves_of(whole) if cuts is None else _cut(whole, cuts)
         self.drawn = [whole] if cuts is None else self.blocks
+
+    def relabelled(self, y: Vector, sample_weight: Vector) -> MemoryRows:
+        """The same X with other labels and weights, as for another class; nothing of X is copied."""
+
+        def relabel(blocks: list[Block]) -> list[Block]:
+            stops = np.cumsum([block.n_samples for block in blocks])[:-1]
+            parts = zip(blocks, np.split(y, stops), np.split(sample_weight, stops), strict=True)
+            return [block.relabelled(labels, weights) for block, labels, weights in parts]
+
+        twin = self.of(relabel(self.blocks))
+        twin.drawn = relabel(self.drawn)
+        return twin
 
     def columns(self, chosen: NDArray[np.intp]) -> MemoryRows:
         """The same rows with some of the features only."""
@@ -64,6 +78,7 @@ class MemoryRows(Rows):
     def of(cls, blocks: list[Block]) -> MemoryRows:
         """The rows of these blocks."""
         part = object.__new__(MemoryRows)
+        part.kept = {}
         part.drawn = part.blocks = blocks
         part.n_samples = sum(block.n_samples for block in part.blocks)
         part.n_features = part.blocks[0].n_features

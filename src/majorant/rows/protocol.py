@@ -101,7 +101,14 @@ class Rows(ABC):
 
     def loss(self, theta: Vector) -> LossSum:
         """g(Lθ) = Σ_k s_k ρ²((Lθ)_k) and its gradient Lᵀ∇g(Lθ), Eq. (eq:gradient)."""
-        return self.total(lambda block: block.loss(theta))
+        if not theta.any():
+            return self.loss_at_zero
+        if self._last is None or not np.array_equal(self._last[0], theta):
+            self._last = theta.copy(), self.total(lambda block: block.loss(theta))
+        return self._last[1]
+
+    # A run often begins where another has ended, with another penalty but the same loss.
+    _last: tuple[Vector, LossSum] | None = None
 
     def gram(self) -> Matrix:
         """LᵀSL, p × p."""

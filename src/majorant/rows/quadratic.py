@@ -76,6 +76,7 @@ class ActiveQuadratic:
     """
 
     def __init__(self, rows: MemoryRows, theta: Vector, *, gram: bool = True) -> None:
+        self.theta: Vector | None = theta  # where it is; nowhere while a step is tried
         # Each part has an H of its own, which should be small beside the rows.
         entries = sum(block.sparse_entries for block in rows.blocks)
         blocks = rows.blocks if not gram or 2 * len(theta) ** 2 <= entries else rows.drawn
@@ -104,7 +105,7 @@ class ActiveQuadratic:
     def refresh(self, theta: Vector) -> None:
         """Everything anew from θ, free of what was carried."""
         together([partial(part.refresh, theta) for part in self.parts])
-        self.fresh = True
+        self.theta, self.fresh = theta, True
         self._gather()
 
     def gradient(self, theta: Vector) -> Vector:
@@ -117,6 +118,7 @@ class ActiveQuadratic:
 
     def advance(self, d: Vector) -> float:
         """Go to θ + d, by one product with X; the loss there. H and c follow when the step is `settled`."""
+        self.theta = None
         return sum(together([partial(part.advance, d) for part in self.parts]))
 
     def loss_at(self, t: float) -> float:
@@ -127,9 +129,9 @@ class ActiveQuadratic:
         """Go to θ + t d, for the last d: with t = -1, back."""
         together([partial(part.move, t) for part in self.parts])
 
-    def settle(self) -> None:
-        """Bring H and c to where the margins are."""
-        before, self.fresh = self._diagonal, False
+    def settle(self, theta: Vector) -> None:
+        """Bring H and c to where the margins are, which is θ."""
+        before, self.theta, self.fresh = self._diagonal, theta, False
         self._gather()
         after = np.diagonal(self.H)
         if np.any(before > CANCELLED * after) and not all(part.block.exact for part in self.parts):

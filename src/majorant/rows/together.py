@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 Answer = TypeVar("Answer")
 
+WORKER = "majorant worker"
+
 _inbox: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]]] | None = None
 
 
@@ -24,8 +26,9 @@ def together(tasks: Sequence[Callable[[], Answer]]) -> list[Answer]:
     Which tasks there are does not depend on how many work on them, so neither does the answer.
     """
     first, *others = tasks
-    if not others:
-        return [first()]
+    if not others or threading.current_thread().name == WORKER:
+        # (A worker that waited for others might wait for itself.)
+        return [task() for task in tasks]
     inbox = _inbox or _hire()
     answers: list[SimpleQueue[Any]] = []
     for task in others:
@@ -52,7 +55,7 @@ def _hire() -> SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]]]:
     global _inbox
     _inbox = SimpleQueue()
     for _ in range(max(1, (os.cpu_count() or 1) - 1)):
-        threading.Thread(target=_work, args=(_inbox,), name="majorant", daemon=True).start()
+        threading.Thread(target=_work, args=(_inbox,), name=WORKER, daemon=True).start()
     return _inbox
 
 

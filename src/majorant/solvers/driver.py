@@ -9,12 +9,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import FrameType
+from typing import Any
 
 import numpy as np
 
 from majorant.blas import one_thread
 from majorant.callbacks import Callback
-from majorant.objective import Objective
+from majorant.joint import AnyObjective
 from majorant.solvers.base import Solver, require_suitable
 from majorant.status import (
     Certificate,
@@ -78,7 +79,7 @@ class CtrlC:
 
 def solve(
     solver: Solver,
-    objective: Objective,
+    objective: AnyObjective,
     theta: Vector | None = None,
     *,
     tol: float = 1e-6,
@@ -108,14 +109,15 @@ def solve(
     Result
         Also after Ctrl-C (`Status.INTERRUPTED`), with the last iterate: whoever called decides what to do.
     """
-    require_suitable(solver, objective)
+    problem: Any = objective  # each solver takes one kind, and the estimators see to that
+    require_suitable(solver, problem)
     for callback in callbacks:
-        callback.on_begin(objective, tol)
+        callback.on_begin(problem, tol)
     start = objective.start() if theta is None else theta
     run = _Run(objective, tol, callbacks, patience=math.inf if solver.stochastic else IDLE)
     # Overflow ends in values that are not finite, which are looked for; a warning would say less.
     with np.errstate(over="ignore", invalid="ignore"), one_thread():
-        status = run.follow(solver.iterates(objective, start, seed), max_iter)
+        status = run.follow(solver.iterates(problem, start, seed), max_iter)
     result = run.result(status, start)
     for callback in callbacks:
         callback.on_end(result)
@@ -126,7 +128,11 @@ class _Run:
     """The state of one run: its clock, its trace and the last point that can be kept."""
 
     def __init__(
-        self, objective: Objective, tol: float, callbacks: Sequence[Callback], patience: float
+        self,
+        objective: AnyObjective,
+        tol: float,
+        callbacks: Sequence[Callback],
+        patience: float,
     ) -> None:
         self.objective, self.tol, self.callbacks, self.patience = objective, tol, callbacks, patience
         self.clock, self.history = Stopwatch(), History()
@@ -185,7 +191,7 @@ class _Run:
         return same or self._idle >= self.patience
 
     def _record(self, n: int, at: Evaluated, certificate: Certificate) -> None:
-        nonzeros = int(np.count_nonzero(np.abs(at.theta[:-1]) > self.objective.potential.zero_width))
+        nonzeros = self.objective.nonzeros(at.theta)
         gap, stationarity = certificate.gap, certificate.stationarity
         record = Record(n, self.clock.seconds, at.value, gap, stationarity, nonzeros)
         self.last, self.certificate = at, certificate

@@ -47,9 +47,18 @@ def column_iterates(objective: Objective, rows: MemoryRows, theta: Vector) -> It
 
     The accuracy asked of a round shrinks geometrically: tied to the violation outside alone, rounds crawl.
     """
-    at = objective.evaluate(theta)
+    features = rows.kept.pop(_Features, None) or _Features(rows)
+    features.objective, features.rows = objective, rows
+    try:
+        yield from _rounds(objective, features, objective.evaluate(theta))
+    finally:
+        # The rows keep the features: not the other way round as well.
+        del features.objective, features.rows
+        rows.kept[_Features] = features
+
+
+def _rounds(objective: Objective, features: _Features, at: Evaluated) -> Iterator[Iterate]:
     goal = np.inf
-    features = _Features(objective, rows)
     while True:
         yield at
         violations = objective.violations(at)
@@ -68,28 +77,35 @@ def column_iterates(objective: Objective, rows: MemoryRows, theta: Vector) -> It
 
 
 class _Features:
-    """Some features, the slacks of the rows, and the two ways to lower Φ with them."""
+    """Some features, the slacks of the rows, and the two ways to lower Φ with them.
 
-    def __init__(self, objective: Objective, rows: MemoryRows) -> None:
+    Kept for the next run on these rows. Objective and rows are set while one is going on.
+    """
+
+    objective: Objective
+    rows: MemoryRows
+
+    def __init__(self, rows: MemoryRows) -> None:
         from majorant.solvers.newton import coordinate
 
         self.coordinate = coordinate
-        self.objective, self.rows = objective, rows
         self.intercept = intercept_column(rows)
         self.counts = np.sum([block.column_counts for block in rows.blocks], axis=0)
         self.chosen = np.zeros(0, dtype=np.intp)
+        self.theta = np.zeros(0)
         # Nanoseconds, roughly: in all, and of sweeps since the last Newton step.
         self.worked = self.spent = 0.0
 
     def begin(self, at: Evaluated, violations: Vector, goal: float) -> None:
         """Start at θ, with other features if some that were not taken violate."""
+        here = np.array_equal(self.theta, at.theta)
         self.theta = at.theta
         # What was carried is as good as new, unless rounding shows.
-        if not len(self.chosen) or abs(self.value - at.value) > 1e-11 * at.value:
+        if not here or abs(self.value - at.value) > 1e-11 * at.value:
             self.slacks = slacks(self.rows, at.theta)
         outside = np.ones(len(violations), dtype=np.bool_)
         outside[self.chosen] = False
-        if not len(self.chosen) or np.any(violations[outside] > goal):
+        if np.any(violations[outside] > goal) or np.any(at.theta[:-1][outside]) or not len(self.chosen):
             self.chosen = self._choose(at, violations)
             self.columns = Columns.of(self.rows, self.chosen)
             self.scale = self.objective.violation_scale[self.chosen]

@@ -16,7 +16,18 @@ from majorant.status import Evaluated, Vector
 
 def gram_iterates(objective: Objective, rows: MemoryRows, theta: Vector) -> Iterator[Evaluated]:
     """Newton's method with the exact curvature of the active rows."""
-    quadratic = ActiveQuadratic(rows, theta)
+    quadratic = rows.kept.pop(ActiveQuadratic, None)
+    here = quadratic is not None and quadratic.theta is not None and np.array_equal(quadratic.theta, theta)
+    # Where the answer depends on the way to it, the rounding of what was carried shall not decide.
+    if not here or not objective.potential.convex:
+        quadratic = ActiveQuadratic(rows, theta)
+    try:
+        yield from _steps(objective, quadratic, theta)
+    finally:
+        rows.kept[ActiveQuadratic] = quadratic
+
+
+def _steps(objective: Objective, quadratic: ActiveQuadratic, theta: Vector) -> Iterator[Evaluated]:
     value = quadratic.loss_at(0.0) + objective.penalty(theta)
     while True:
         at = Evaluated(theta, value, quadratic.gradient(theta), carried=True)

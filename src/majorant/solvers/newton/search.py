@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from majorant.objective import Objective
-from majorant.rows.quadratic import ActiveQuadratic
+from typing import Protocol
+
 from majorant.status import Vector
 
 SUFFICIENT = 1e-4
 ROUNDING = 1e-14
 
 
+class Penalised(Protocol):
+    """What is minimised: a loss and this."""
+
+    def penalty(self, theta: Vector, /) -> float: ...
+
+
+class Carried(Protocol):
+    """The loss along a line, and what is brought along when θ moves: `ActiveQuadratic`, or several."""
+
+    def advance(self, d: Vector, /) -> float: ...
+    def move(self, t: float, /) -> None: ...
+    def loss_at(self, t: float, /) -> float: ...
+    def settle(self, theta: Vector, /) -> None: ...
+
+
 def step_towards(
-    objective: Objective,
-    quadratic: ActiveQuadratic,
+    objective: Penalised,
+    quadratic: Carried,
     theta: Vector,
     value: float,
     target: Vector,
@@ -32,7 +47,7 @@ def step_towards(
 
     reached = quadratic.advance(d) + objective.penalty(target)
     if enough(1.0, reached):
-        quadratic.settle()
+        quadratic.settle(target)
         return target, reached
     quadratic.move(-1.0)
     t = 0.5
@@ -40,8 +55,9 @@ def step_towards(
         reached = quadratic.loss_at(t) + objective.penalty(theta + t * d)
         if enough(t, reached):
             quadratic.move(t)
-            quadratic.settle()
-            return theta + t * d, reached
+            moved = theta + t * d
+            quadratic.settle(moved)
+            return moved, reached
         t *= 0.5
-    quadratic.settle()
+    quadratic.settle(theta)
     return theta, value

@@ -1,0 +1,270 @@
+"""`SparseSVCCV`: the strength of the penalty by cross-validation along the path."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    _routing_enabled,
+    process_routing,
+)
+from sklearn.utils.validation import _check_sample_weight
+
+from majorant.estimators.linear import LinearClassifier
+from majorant.estimators.path import follow, strengths_for
+from majorant.estimators.svc import SparseSVC
+from majorant.estimators.training import Training
+from majorant.potentials import Potential
+from majorant.solvers import Solver
+from majorant.status import Status, Vector
+
+# The parameters that are handed on to `SparseSVC` as they are.
+SHARED = (
+    "penalty", "delta", "eta", "penalty_factor", "solver", "fit_intercept", "class_weight", "multi_class",
+    "tol", "max_iter", "zero_tol", "random_state",
+)  # fmt: skip
+
+
+class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
+    """`SparseSVC` with its strength `lam` chosen by cross-validation.
+
+    In every fold the whole path of strengths is fitted, each model from where the last one ended, and scored
+    on what the fold leaves out. Then the strength that is best on average, or the largest one that is no
+    worse than the best by more than a standard error, is fitted on all data.
+
+    Parameters
+    ----------
+    penalty : str or Potential, default="hyperbolic"
+        As in `SparseSVC`, like all parameters that are not listed here.
+    lambdas : int or array, default=100
+        How many strengths, from `lambda_max` of all data down to `ratio` times that; or which.
+    ratio : float, default=1e-3
+        The smallest strength, relative to the largest.
+    cv : int, splitter or iterable, default=None
+        As in scikit-learn; None means 5 stratified folds.
+    scoring : str, callable or None, default=None
+        What makes a model good; None means its accuracy.
+    selection : {"best", "1se"}, default="best"
+        Which strength to take: that of the best mean score, or the largest one whose mean score is within
+        one standard error of the best.
+    n_jobs : int, optional
+        How many folds to fit at the same time, in threads.
+    verbose : int, default=0
+        1 tells of every fold.
+
+    Attributes
+    ----------
+    lam_ : float
+        The strength chosen.
+    lam_best_, lam_1se_ : float
+        The strength of the best mean score, and the one by the rule of one standard error.
+    lambdas_ : array (n_lambdas,)
+        All strengths, falling.
+    best_score_ : float
+        The mean score of the strength chosen.
+    cv_results_ : dict of arrays
+        Per strength: lam, the score of every split, mean and standard deviation over the splits, rank, and
+        the mean number of features. ``pandas.DataFrame(model.cv_results_)`` reads it.
+    coef_, intercept_, classes_, support_, converged_, objective_, gap_, …
+        Of the model fitted on all data, as in `SparseSVC`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from majorant import SparseSVCCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = SparseSVCCV("l1", lambdas=20, selection="1se").fit(scale(X), y)
+    >>> bool(model.lam_ >= model.lam_best_)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{name: SparseSVC._parameter_constraints[name] for name in SHARED},
+        "lambdas": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "ratio": [Interval(Real, 0, 1, closed="neither")],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "selection": [StrOptions({"best", "1se"})],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        penalty: str | Potential = "hyperbolic",
+        *,
+        lambdas: int | ArrayLike = 100,
+        ratio: float = 1e-3,
+        cv: Any = None,
+        scoring: Any = None,
+        selection: str = "best",
+        delta: float = 1e-4,
+        eta: float = 0.0,
+        penalty_factor: ArrayLike | None = None,
+        solver: str | Solver = "auto",
+        fit_intercept: bool = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        multi_class: str = "ovr",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        zero_tol: float | str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.penalty = penalty
+        self.lambdas = lambdas
+        self.ratio = ratio
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.delta = delta
+        self.eta = eta
+        self.penalty_factor = penalty_factor
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.tol = tol
+        self.max_iter = max_iter
+        self.zero_tol = zero_tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
+        """Choose the strength and fit with it on all data.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n_samples, n_features)
+        y : array (n_samples,)
+        sample_weight : array (n_samples,), optional
+            Used for fitting; for scoring as well if metadata routing is enabled and the scorer asks for it.
+        **params : dict
+            Given to the splitter and the scorer that ask for them, if metadata routing is enabled.
+
+        Returns
+        -------
+        self
+        """
+        _raise_for_params(params, self, "fit")
+        template = SparseSVC(**{name: getattr(self, name) for name in SHARED})
+        training = Training(template, X, y, sample_weight)
+        self.lambdas_ = strengths_for(training, self.lambdas, self.ratio)
+        X, y = indexable(X, y)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X)
+        split_params, score_params = self._route(sample_weight, params)
+        scorer = check_scoring(template, scoring=self.scoring)
+        splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **split_params))
+        folds = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=10 * self.verbose)(
+            delayed(_fold)(template, X, y, sample_weight, split, self.lambdas_, scorer, score_params)
+            for split in splits
+        )
+        scores, sizes = (np.stack(part, axis=1) for part in zip(*folds, strict=True))
+        self._choose(scores, sizes)
+        self._refit(training)
+        return self
+
+    def _route(self, sample_weight: Any, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What goes to the splitter, and what to the scorer."""
+        if not _routing_enabled():
+            return {}, {}
+        routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
+        return routed.splitter.split, routed.scorer.score
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Who asks for which metadata: this estimator, its splitter and its scorer."""
+        fit_to = MethodMapping().add(caller="fit", callee="split")
+        score_to = MethodMapping().add(caller="fit", callee="score")
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(splitter=check_cv(self.cv, classifier=True), method_mapping=fit_to)
+            .add(scorer=check_scoring(SparseSVC(), scoring=self.scoring), method_mapping=score_to)
+        )
+
+    def _choose(self, scores: NDArray[Any], sizes: NDArray[Any]) -> None:
+        """The two strengths, from the scores of all folds."""
+        mean, spread = scores.mean(axis=1), scores.std(axis=1)
+        best = int(np.argmax(mean))  # of several, the strongest
+        error = scores.std(axis=1, ddof=1)[best] / np.sqrt(scores.shape[1]) if scores.shape[1] > 1 else 0.0
+        within = int(np.flatnonzero(mean >= mean[best] - error)[0])
+        self.lam_best_, self.lam_1se_ = float(self.lambdas_[best]), float(self.lambdas_[within])
+        chosen = best if self.selection == "best" else within
+        self.best_score_ = float(mean[chosen])
+        self._chosen = chosen
+        self.cv_results_ = {
+            "lam": self.lambdas_,
+            **{f"split{k}_test_score": scores[:, k] for k in range(scores.shape[1])},
+            "mean_test_score": mean,
+            "std_test_score": spread,
+            "rank_test_score": 1 + np.array([int(np.count_nonzero(mean > score)) for score in mean]),
+            "mean_n_features": sizes.mean(axis=1),
+        }
+        if not np.isfinite(mean[best]):
+            raise ValueError("The scores are not finite for any strength: check the scorer and the folds.")
+
+    def _refit(self, training: Training) -> None:
+        """The chosen strength on all data; its attributes become this estimator's."""
+        lam = self.lambdas_[self._chosen : self._chosen + 1]
+        (model,) = follow(training, lam)
+        del self._chosen
+        if model.status_ is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        for name, value in vars(model.densify()).items():
+            if name.endswith("_") and not name.startswith("_"):
+                setattr(self, name, value)
+        if not self.converged_:
+            warnings.warn(
+                f"The final fit did not converge: {self.status_.value} Increase max_iter, or take larger "
+                "strengths.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+
+def _fold(
+    template: SparseSVC,
+    X: Any,
+    y: Any,
+    sample_weight: Vector | None,
+    split: tuple[NDArray[np.intp], NDArray[np.intp]],
+    strengths: Vector,
+    scorer: Any,
+    score_params: Mapping[str, Any],
+) -> tuple[Vector, Vector]:
+    """The score and the number of features for every strength, of one fold."""
+    train, test = split
+    weights = None if sample_weight is None else sample_weight[train]
+    training = Training(clone(template), _safe_indexing(X, train), _safe_indexing(y, train), weights)
+    X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
+    extra = {
+        name: _safe_indexing(value, test) if value is not None else None
+        for name, value in score_params.items()
+    }
+    scores, sizes = [], []
+    for model in follow(training, strengths):
+        if model.status_ is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        scores.append(scorer(model.densify(), X_test, y_test, **extra))
+        sizes.append(len(model.support_))
+    return np.array(scores, dtype=np.float64), np.array(sizes, dtype=np.float64)

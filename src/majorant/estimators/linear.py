@@ -1,0 +1,93 @@
+"""What a fitted linear classifier does, whoever has fitted it."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+
+class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
+    """Decision, prediction and selection by `coef_`, `intercept_` and `classes_`."""
+
+    coef_: Any
+    intercept_: NDArray[Any]
+    classes_: NDArray[Any]
+    support_: NDArray[np.intp]
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """w·x + β for every row of X.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n_samples, n_features)
+
+        Returns
+        -------
+        array (n_samples,) or (n_samples, n_classes)
+            With two classes, positive for the second; with more, the largest is the class predicted.
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, accept_sparse="csr", accept_large_sparse=True, reset=False,
+            dtype=[np.float64, np.float32],
+        )  # fmt: skip
+        scores = np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_)
+        return scores.ravel() if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of every row of X, Eq. (eq:linClass).
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n_samples, n_features)
+
+        Returns
+        -------
+        array (n_samples,)
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+    def get_support(self, indices: bool = False) -> NDArray[Any]:
+        """Which features have a coefficient that is not zero.
+
+        Parameters
+        ----------
+        indices : bool, default=False
+            Whether to return their indices instead of a mask.
+
+        Returns
+        -------
+        array of bool (n_features,), or of int
+        """
+        check_is_fitted(self)
+        if indices:
+            return self.support_
+        mask = np.zeros(self.coef_.shape[1], dtype=np.bool_)
+        mask[self.support_] = True
+        return mask
+
+    def sparsify(self) -> Self:
+        """Keep `coef_` as a sparse matrix from now on, for small models of many features."""
+        check_is_fitted(self)
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self
+
+    def densify(self) -> Self:
+        """Undo `sparsify`."""
+        check_is_fitted(self)
+        if sp.issparse(self.coef_):
+            self.coef_ = self.coef_.toarray()
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

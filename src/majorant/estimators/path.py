@@ -1,0 +1,181 @@
+"""The regularisation path: one model for every strength of the penalty, each starting from the last."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from majorant.errors import MajorantError
+from majorant.estimators.strengths import default_strengths, lambda_max_of
+from majorant.estimators.svc import SparseSVC
+from majorant.estimators.training import Training
+from majorant.potentials import Potential
+from majorant.status import Status, Vector
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def lambda_max(
+    X: Any,
+    y: Any,
+    penalty: str | Potential = "hyperbolic",
+    *,
+    sample_weight: ArrayLike | None = None,
+    **params: Any,
+) -> float:
+    """The smallest strength `lam` at which no feature is selected.
+
+    Parameters
+    ----------
+    X : array or sparse matrix (n_samples, n_features)
+    y : array (n_samples,)
+    penalty : str or Potential, default="hyperbolic"
+        As in `SparseSVC`.
+    sample_weight : array (n_samples,), optional
+    **params
+        Other parameters of `SparseSVC` that define the problem: delta, penalty_factor, class_weight, ….
+
+    Returns
+    -------
+    float
+        Infinity for penalties that make no coefficient zero, such as "l2".
+    """
+    return lambda_max_of(Training(SparseSVC(penalty, **params), X, y, sample_weight))
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """Fitted models, strongest penalty first."""
+
+    models: Sequence[SparseSVC]
+
+    @property
+    def lambdas(self) -> Vector:
+        """The strengths λ, falling."""
+        return np.array([model.lam_ for model in self.models])
+
+    @property
+    def coefs(self) -> NDArray[Any]:
+        """The coefficients, (n_lambdas, n_features), or (n_lambdas, n_classes, n_features) for several."""
+        coefs = np.stack([copy(model).densify().coef_ for model in self.models])
+        return coefs[:, 0] if coefs.shape[1] == 1 else coefs
+
+    @property
+    def intercepts(self) -> NDArray[Any]:
+        """The intercepts, (n_lambdas,), or (n_lambdas, n_classes) for several."""
+        intercepts = np.stack([model.intercept_ for model in self.models])
+        return intercepts[:, 0] if intercepts.shape[1] == 1 else intercepts
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per strength: number of features, objective, certificate, iterations."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install pandas") from error
+        return pd.DataFrame(
+            {
+                "lam": self.lambdas,
+                "n_features": [len(model.support_) for model in self.models],
+                "objective": [model.objective_ for model in self.models],
+                "gap": [model.gap_ for model in self.models],
+                "stationarity": [model.stationarity_ for model in self.models],
+                "n_iter": [model.n_iter_ for model in self.models],
+                "converged": [model.converged_ for model in self.models],
+            }
+        ).set_index("lam")
+
+
+def sparse_svc_path(
+    X: Any,
+    y: Any,
+    penalty: str | Potential = "hyperbolic",
+    *,
+    lambdas: int | ArrayLike = 100,
+    ratio: float = 1e-3,
+    sample_weight: ArrayLike | None = None,
+    **params: Any,
+) -> Path:
+    """Fit a `SparseSVC` for every strength of a path, each from where the last one ended.
+
+    Parameters
+    ----------
+    X : array or sparse matrix (n_samples, n_features)
+    y : array (n_samples,)
+    penalty : str or Potential, default="hyperbolic"
+        As in `SparseSVC`.
+    lambdas : int or array, default=100
+        How many strengths, from `lambda_max` down to `ratio` times that in equal factors; or which.
+    ratio : float, default=1e-3
+        The last strength, relative to the first.
+    sample_weight : array (n_samples,), optional
+    **params
+        Other parameters of `SparseSVC`. With `max_features`, the path ends before the first model that has
+        more of them.
+
+    Returns
+    -------
+    Path
+        ``path.models`` are fitted estimators (with sparse coefficients), ``path.lambdas`` and
+        ``path.coefs`` arrays, ``path.to_frame()`` an overview.
+    """
+    estimator = SparseSVC(penalty, **params)
+    estimator._validate_params()
+    training = Training(estimator, X, y, sample_weight)
+    models = []
+    for model in follow(training, strengths_for(training, lambdas, ratio)):
+        models.append(model)
+        if model.status_ is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if estimator.max_features is not None and len(model.support_) > estimator.max_features:
+            models.pop()
+            break
+    failed = [model for model in models if not model.converged_]
+    if failed:
+        warnings.warn(
+            f"{len(failed)} of {len(models)} models of the path did not converge, the first at "
+            f"lam={failed[0].lam_:.3g} (gap {failed[0].gap_:.1e}, stationarity "
+            f"{failed[0].stationarity_:.1e}): increase max_iter, or end the path earlier (ratio).",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return Path(tuple(models))
+
+
+def strengths_for(training: Training, lambdas: int | ArrayLike, ratio: float) -> Vector:
+    """The strengths asked for, strongest first."""
+    if not np.ndim(lambdas):
+        count = int(lambdas)  # type: ignore[arg-type]
+        if count < 1 or not 0.0 < ratio < 1.0:
+            raise ValueError(f"lambdas={lambdas!r} must be at least 1, and ratio={ratio!r} between 0 and 1.")
+        return default_strengths(training, count, ratio)
+    values = np.unique(np.asarray(lambdas, dtype=np.float64))[::-1]
+    if values.ndim != 1 or not len(values) or not np.all(np.isfinite(values)) or values[-1] < 0.0:
+        raise ValueError("lambdas must be a number of strengths, or an array of non-negative ones.")
+    return values
+
+
+def follow(training: Training, strengths: Vector) -> Iterator[SparseSVC]:
+    """A fitted model for every strength, in the order given."""
+    template = training.estimator
+    for lam in strengths.tolist():
+        try:
+            potential = training.potential.at_strength(lam)
+        except MajorantError as error:
+            raise ValueError(str(error)) from error
+        results = training.run(potential)
+        model = copy(template)
+        model.lam = lam
+        model.solver_ = training.solver_for(training.objectives(potential)[0])
+        model._store(training, potential, results)
+        yield model.sparsify()

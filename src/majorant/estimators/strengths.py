@@ -1,0 +1,140 @@
+r"""Which strengths λ of the penalty to look at, and which to take.
+
+`lambda_max` is the smallest λ that selects no feature: there the potential can hold every coefficient at zero
+against the pull of the loss,
+
+    |∂_i loss| ≤ c_i sup|φ'|     for every feature that is penalised,
+
+at the best point without them: its intercept, and the features that go unpenalised (c_i = 0), are at
+their optimum. sup|φ'| is λ for ℓ1 and the hyperbolic potential. Potentials whose slope grows without
+end (ℓ2) never select, and the answer is infinity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from majorant.callbacks import Callback
+from majorant.estimators.training import Training
+from majorant.estimators.zeros import round_to_zero
+from majorant.joint import lengths
+from majorant.objective import Objective
+from majorant.potentials import L2, Potential
+from majorant.rows import MemoryRows
+from majorant.solvers import solve
+from majorant.solvers.newton import Newton
+from majorant.status import Result, Status, Vector
+
+# A slope beyond all slopes of potentials that have a steepest one.
+UNBOUNDED = 1e50
+
+# Strengths per factor of ten on the way to `max_features`, and how exactly the last one is found.
+PER_DECADE = 15
+EXACTNESS = 1e-3
+
+
+def lambda_max_of(training: Training) -> float:
+    """The smallest λ that selects no feature."""
+    unit = training.potential.at_strength(1.0).steepest
+    if unit > UNBOUNDED:
+        return math.inf
+    factor = training.objectives(training.potential)[0].factor
+    penalised = factor > 0.0
+    gradients = np.stack([rows.loss(_null_point(training, rows)).gradient[:-1] for rows in training.rows])
+    pulls = lengths(gradients) if training.joint else np.abs(gradients).max(axis=0)
+    return float(np.max(pulls[penalised] / factor[penalised], initial=0.0)) / unit
+
+
+def _null_point(training: Training, rows: MemoryRows) -> Vector:
+    """The best point of one class without penalised features."""
+    objective = Objective(rows, training.potential, training.estimator.eta, training.factor)
+    theta = objective.start()
+    free = np.flatnonzero(objective.factor == 0.0)
+    # From θ = 0 all rows are active, and stay so for |β| ≤ 1: the weighted mean of the labels is the best β.
+    if rows.blocks[0].b > 0.0:
+        at_zero = rows.loss_at_zero
+        theta[-1] = -0.5 * at_zero.gradient[-1] / at_zero.value
+    if len(free):
+        where = np.append(free, rows.n_features)
+        part = replace(objective, rows=rows.columns(free), potential=L2(0.0), penalty_factor=None)
+        theta[where] = solve(Newton(), part, theta[where], tol=1e-12).iterate.theta
+    return theta
+
+
+def default_strengths(training: Training, count: int, ratio: float) -> Vector:
+    """So many strengths, falling geometrically by the ratio in all.
+
+    The first is `lambda_max`; for potentials without, the curvature of the loss along its longest feature.
+    """
+    largest = lambda_max_of(training)
+    if math.isinf(largest):
+        longest = max(float(np.max(rows.gram_diagonal[:-1], initial=0.0)) for rows in training.rows)
+        largest = 2.0 * longest
+    return np.asarray((largest or 1.0) * np.geomspace(1.0, ratio, count))
+
+
+def count_features(training: Training, potential: Potential, results: Sequence[Result]) -> int:
+    """How many features the results select, once what means zero is zero."""
+    zero_tol = training.estimator.zero_tol
+    selected = [
+        objective.lengths(round_to_zero(objective, result.iterate, zero_tol).theta) > 0.0
+        for objective, result in zip(training.objectives(potential), results, strict=True)
+    ]
+    return int(np.count_nonzero(np.any(selected, axis=0)))
+
+
+def limit_features(
+    training: Training, limit: int, callbacks: Sequence[Callback]
+) -> tuple[Potential, list[Result]]:
+    """The smallest strength, `lam` or above, of those down to which no model has more features than that.
+
+    Along a path from the strength that selects none; the last part of the way is found by bisection.
+    """
+    strength = float(getattr(training.potential, "lam", math.nan))
+    largest = lambda_max_of(training)
+    if not math.isfinite(largest):
+        raise ValueError(
+            f"max_features={limit} needs a penalty that makes coefficients zero, and "
+            f"{training.potential.name!r} makes none: use e.g. penalty='l1'."
+        )
+    free = int(np.count_nonzero(training.objectives(training.potential)[0].factor == 0.0))
+    if free > limit:
+        raise ValueError(
+            f"max_features={limit} is less than the {free} features that penalty_factor leaves unpenalised."
+        )
+
+    def run(lam: float) -> tuple[Potential, list[Result], bool]:
+        potential = training.potential.at_strength(lam)
+        results = training.run(potential, callbacks)
+        return potential, results, count_features(training, potential, results) <= limit
+
+    def interrupted(results: list[Result]) -> bool:
+        return any(result.status is Status.INTERRUPTED for result in results)
+
+    start = max(strength, largest)
+    count = 1 + math.ceil(PER_DECADE * math.log10(start / max(strength, 1e-6 * start)))
+    good = low = start
+    best = run(start)
+    for low in np.geomspace(start, max(strength, 1e-6 * start), max(count, 2))[1:].tolist():
+        if interrupted(best[1]):
+            return best[:2]
+        here = run(low)
+        if not here[2]:
+            break
+        good, best = low, here
+    else:
+        return best[:2]
+    while good > (1.0 + EXACTNESS) * low:
+        middle = math.sqrt(good * low)
+        here = run(middle)
+        if interrupted(here[1]):
+            break
+        if here[2]:
+            good, best = middle, here
+        else:
+            low = middle
+    return best[:2]

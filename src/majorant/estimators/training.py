@@ -1,0 +1,185 @@
+"""One data set, ready to be trained on: for one strength of the penalty, or for one after the other.
+
+One-versus-rest is as many problems as there are classes (one, if there are two), which differ in their labels
+alone: they share X. "joint" is one problem for all of them. Every run starts where the last one ended, and
+what the solvers left with the rows serves the next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import InvalidParameterError
+
+from majorant.blas import one_thread
+from majorant.callbacks import Callback
+from majorant.errors import MajorantError
+from majorant.estimators.validation import (
+    check_features,
+    check_penalty_factor,
+    effective_weights,
+    encode_labels,
+)
+from majorant.joint import AnyObjective, JointObjective
+from majorant.objective import Objective
+from majorant.potentials import Potential, make_potential
+from majorant.rows import MemoryRows
+from majorant.solvers import Hybrid, Solver, choose_solver, make_solver, solve
+from majorant.solvers.joint import JointNewton
+from majorant.status import Certificate, Evaluated, History, Matrix, Record, Result, Status, Vector
+
+if TYPE_CHECKING:
+    from majorant.estimators.svc import SparseSVC
+
+
+class Training:
+    """Validated rows, and the last solution on them.
+
+    Parameters
+    ----------
+    estimator : SparseSVC
+        Whose parameters say what to train and how.
+    X, y, sample_weight
+        As users pass them.
+    """
+
+    def __init__(self, estimator: SparseSVC, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> None:
+        self.estimator = estimator
+        self.potential, self._solver = _resolve_names(estimator)
+        X, y = check_features(estimator, X, y)
+        self.dtype, self.n_features = X.dtype, int(X.shape[1])
+        self.classes, codes = encode_labels(y)
+        weights = effective_weights(sample_weight, estimator.class_weight, X, self.classes, codes)
+        self.factor = check_penalty_factor(estimator.penalty_factor, self.n_features)
+        positive = range(1, 2) if len(self.classes) == 2 else range(len(self.classes))
+        labels = [np.where(codes == code, 1.0, -1.0) for code in positive]
+        rows = MemoryRows(X, labels[0], weights, intercept=estimator.fit_intercept)
+        self.rows = [rows, *(rows.relabelled(others, weights) for others in labels[1:])]
+        self.joint = estimator.multi_class == "joint" and len(self.rows) > 1
+        with one_thread():
+            self.objectives(self.potential)[0].check_scale()
+        self.seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
+        self.start(None)
+
+    def start(self, theta: Matrix | None) -> None:
+        """Let the next run begin at θ, a row per class (intercepts last), or at zero."""
+        self._starts: Sequence[Vector | None]
+        if theta is None or theta.shape != (len(self.rows), self.n_features + 1):
+            self._starts = [None] * (1 if self.joint else len(self.rows))
+        else:
+            self._starts = [theta.ravel()] if self.joint else list(theta)
+
+    def objectives(self, potential: Potential) -> Sequence[AnyObjective]:
+        """What is minimised: one Φ per problem."""
+        eta, factor = self.estimator.eta, self.factor
+        if self.joint:
+            return [JointObjective(self.rows, potential, eta, factor)]
+        return [Objective(rows, potential, eta, factor) for rows in self.rows]
+
+    def solver_for(self, objective: AnyObjective) -> Solver:
+        """The solver that the estimator asks for, with its warm-up."""
+        if isinstance(objective, JointObjective):
+            if (self._solver is not None and self._solver.name != "newton") or self.estimator.warmup:
+                raise InvalidParameterError(
+                    "multi_class='joint' is solved by solver='auto' (or 'newton') without warm-up; the other "
+                    "solvers take multi_class='ovr'."
+                )
+            return JointNewton()
+        solver = choose_solver(objective) if self._solver is None else self._solver
+        return _with_warmup(self.estimator, solver)
+
+    def run(self, potential: Potential, callbacks: Sequence[Callback] = ()) -> list[Result]:
+        """Minimise, from where the last run ended; a result per problem, interrupted or not."""
+        objectives = self.objectives(potential)
+        solver = self.solver_for(objectives[0])
+
+        def task(objective: AnyObjective, start: Vector | None, more: tuple[Callback, ...]) -> Result:
+            return solve(
+                solver, objective, start, tol=self.estimator.tol, max_iter=self.estimator.max_iter,
+                seed=self.seed, callbacks=(*callbacks, *more),
+            )  # fmt: skip
+
+        with one_thread():
+            jobs = min(effective_n_jobs(self.estimator.n_jobs), len(objectives))
+            each = _at_the_same_time(jobs) if jobs > 1 else _one_by_one
+            results = each(task, objectives, self._starts)
+        self._starts = [result.iterate.theta for result in results]
+        return results
+
+
+class _StopOn(Callback):
+    """Ends a run in another thread when Ctrl-C was pressed in the main one."""
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+
+    def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
+        return Status.INTERRUPTED if self.event.is_set() else None
+
+
+Task = Callable[[AnyObjective, "Vector | None", tuple[Callback, ...]], Result]
+
+
+def _one_by_one(
+    task: Task, objectives: Sequence[AnyObjective], starts: Sequence[Vector | None]
+) -> list[Result]:
+    """After Ctrl-C in one of them, the others stay where they start."""
+    results: list[Result] = []
+    for objective, start in zip(objectives, starts, strict=True):
+        if results and results[-1].status is Status.INTERRUPTED:
+            at = objective.evaluate(objective.start() if start is None else start)
+            results.append(Result(at, Status.INTERRUPTED, 0, Certificate(math.nan), History()))
+        else:
+            results.append(task(objective, start, ()))
+    return results
+
+
+def _at_the_same_time(jobs: int) -> Callable[..., list[Result]]:
+    def run(task: Task, objectives: Sequence[AnyObjective], starts: Sequence[Vector | None]) -> list[Result]:
+        pressed = Event()
+        with ThreadPoolExecutor(jobs) as pool:
+            more = (_StopOn(pressed),)
+            pairs = zip(objectives, starts, strict=True)
+            futures = [pool.submit(task, objective, start, more) for objective, start in pairs]
+            try:
+                wait(futures)
+            except KeyboardInterrupt:
+                pressed.set()
+            return [future.result() for future in futures]
+
+    return run
+
+
+def _resolve_names(estimator: SparseSVC) -> tuple[Potential, Solver | None]:
+    """The objects behind the names; None for "auto", which needs to see the data."""
+    try:
+        potential = make_potential(estimator.penalty, lam=estimator.lam, delta=estimator.delta)
+        solver = None if estimator.solver == "auto" else make_solver(estimator.solver)
+        make_solver(estimator.warmup_solver)
+    except MajorantError as error:
+        raise InvalidParameterError(str(error)) from error
+    return potential, solver
+
+
+def _with_warmup(estimator: SparseSVC, solver: Solver) -> Solver:
+    if not estimator.warmup:
+        return solver
+    if solver.stochastic:
+        raise InvalidParameterError(
+            f"warmup={estimator.warmup} goes before a deterministic solver, and {solver.name!r} is "
+            "stochastic itself: set warmup=0."
+        )
+    if estimator.warmup >= estimator.max_iter:
+        raise InvalidParameterError(
+            f"warmup={estimator.warmup} leaves no iteration for {solver.name!r}: max_iter is "
+            f"{estimator.max_iter} and counts both."
+        )
+    return Hybrid(make_solver(estimator.warmup_solver), solver, estimator.warmup)

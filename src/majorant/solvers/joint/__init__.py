@@ -1,0 +1,47 @@
+"""All classes at once: the solver of `JointObjective`, what "auto" means with ``multi_class="joint"``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from majorant.joint import JointObjective
+from majorant.solvers.base import Solver
+from majorant.solvers.joint.descent import group_iterates
+from majorant.solvers.joint.smooth import smooth_iterates
+from majorant.solvers.way import Way
+from majorant.status import Evaluated, Iterate, Vector
+
+
+class JointNewton(Solver):
+    """Descent on whole features for potentials with a kink, Newton's method for those without."""
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # not registered: it solves joint problems alone
+        return "newton"
+
+    def objection(self, objective: Any) -> str | None:
+        potential = objective.potential
+        if not (potential.smooth or potential.concave):
+            return (
+                "needs a potential that is differentiable or concave on [0, ∞[, and "
+                f"{potential.name!r} is neither"
+            )
+        return None
+
+    def iterates(self, objective: Any, theta: Vector, seed: int) -> Iterator[Iterate]:
+        way = Way[JointObjective](objective, objective.evaluate(theta), descend)
+        yield way.end
+        yield from way.over_stepping_stones()
+        yield from descend(objective, way.end)
+
+
+def descend(objective: JointObjective, start: Evaluated) -> Iterator[Iterate]:
+    """The iterates after the start."""
+    iterates: Iterator[Iterate]
+    if objective.potential.smooth:
+        iterates = smooth_iterates(objective, start.theta)
+    else:
+        iterates = group_iterates(objective, start.theta)
+    next(iterates)
+    return iterates

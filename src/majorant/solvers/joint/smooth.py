@@ -1,0 +1,96 @@
+"""A differentiable potential: Newton's method on all classes together, its equations by conjugate gradients.
+
+The joint counterpart of `newton/conjugate.py`. The classes are coupled by the penalty alone, feature by
+feature: by the exact Hessian where φ is convex; where it is not, by the half-quadratic ψ I, which majorises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from majorant.joint import JointObjective, lengths
+from majorant.rows.quadratic import ActiveQuadratic
+from majorant.solvers.newton.conjugate import conjugate_gradients
+from majorant.solvers.newton.search import step_towards
+from majorant.status import Evaluated, Vector
+
+# Up to how many entries the Gram matrices of all classes may have, to be formed.
+GRAM_ENTRIES = 2_000_000
+
+
+def smooth_iterates(objective: JointObjective, theta: Vector) -> Iterator[Evaluated]:
+    """Truncated Newton with the curvature of the active rows of every class."""
+    at = objective.evaluate(theta)
+    quadratic = _JointQuadratic(objective, theta)
+    while True:
+        yield at
+        gradient = objective.gradient(at)
+        penalty = _PenaltyCurvature(objective, at.theta)
+        diagonal = 2.0 * objective.single.rows.gram_diagonal + np.append(penalty.across, 0.0)
+        preconditioner = np.tile(np.where(diagonal > 0.0, diagonal, 1.0), len(objective.classes))
+
+        def curved(d: Vector, penalty: _PenaltyCurvature = penalty) -> Vector:
+            return quadratic.product(d) + penalty.product(d)
+
+        d = -conjugate_gradients(curved, gradient, preconditioner)
+        target, predicted = at.theta + d, -float(gradient @ d)
+        moved, _ = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
+        if np.array_equal(moved, at.theta):
+            quadratic.refresh(at.theta)
+            moved, _ = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
+        at = objective.evaluate(moved)
+
+
+class _PenaltyCurvature:
+    """The Hessian of Σ c_i φ(‖W_·i‖) + η/2 ‖W‖²: one number across a feature's direction, one along it."""
+
+    def __init__(self, objective: JointObjective, theta: Vector) -> None:
+        W = objective.matrix(theta)[:, :-1]
+        t = lengths(W)
+        self.classes = len(W)
+        self.across = objective.weights(theta)
+        along = objective.factor * objective.potential.curvature(t) + objective.eta
+        # Of a potential that is not convex, `curvature` is ψ: the same in all directions.
+        self.less = np.maximum(self.across - along, 0.0)
+        self.direction = W / np.where(t > 0.0, t, 1.0)
+
+    def product(self, d: Vector) -> Vector:
+        D = d.reshape(self.classes, -1)
+        product = np.zeros_like(D)
+        projection = np.einsum("ci,ci->i", self.direction, D[:, :-1])
+        product[:, :-1] = self.across * D[:, :-1] - self.direction * (self.less * projection)
+        return product.ravel()
+
+
+class _JointQuadratic:
+    """The quadratics of all classes as one, for the line search."""
+
+    def __init__(self, objective: JointObjective, theta: Vector) -> None:
+        self.matrix = objective.matrix
+        self.gram = len(objective.classes) * objective.single.size**2 <= GRAM_ENTRIES
+        pairs = zip(objective.classes, self.matrix(theta), strict=True)
+        self.parts = [ActiveQuadratic(rows, row, gram=self.gram) for rows, row in pairs]
+
+    def product(self, d: Vector) -> Vector:
+        pairs = zip(self.parts, self.matrix(d), strict=True)
+        return np.concatenate([part.H @ row if self.gram else part.product(row) for part, row in pairs])
+
+    def advance(self, d: Vector) -> float:
+        return sum(part.advance(row) for part, row in zip(self.parts, self.matrix(d), strict=True))
+
+    def loss_at(self, t: float) -> float:
+        return sum(part.loss_at(t) for part in self.parts)
+
+    def move(self, t: float) -> None:
+        for part in self.parts:
+            part.move(t)
+
+    def settle(self, theta: Vector) -> None:
+        for part, row in zip(self.parts, self.matrix(theta), strict=True):
+            part.settle(row)
+
+    def refresh(self, theta: Vector) -> None:
+        for part, row in zip(self.parts, self.matrix(theta), strict=True):
+            part.refresh(row)
