@@ -344,12 +344,6 @@ def test_dask_is_not_pulled_into_memory():
         quiet_fit(Lazy(), data()[1])
 
 
-def test_more_than_two_classes_say_what_to_use():
-    X, _ = data()
-    with pytest.raises(ValueError, match=r"Only binary.*OneVsRestClassifier"):
-        quiet_fit(X, np.arange(len(X)) % 3)
-
-
 @pytest.mark.parametrize("X", [np.zeros((0, 3)), np.zeros((4, 0)), np.zeros(4), np.array([["a"], ["b"]])])
 def test_shapes_and_types_that_are_no_data(X):
     with pytest.raises(ValueError):  # noqa: PT011 - scikit-learn's words

@@ -1,11 +1,49 @@
 """scikit-learn's own estimator checks, none expected to fail."""
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from majorant import SparseSVC
+from majorant import SparseSVC, SparseSVCCV
+from majorant.objective import Objective
 from majorant.potentials import Potential
+from majorant.rows import MemoryRows
+from majorant.solvers import Solver, make_solver
+from majorant.testing import small_problem
 
 
-@parametrize_with_checks([SparseSVC(name) for name in Potential.registry])
+def takes(solver, penalty):
+    objective = Objective(
+        MemoryRows(*small_problem()), Potential.registry[penalty].from_settings(lam=1.0, delta=1e-4)
+    )
+    return make_solver(solver).objection(objective) is None
+
+
+DETERMINISTIC = [name for name, kind in Solver.registry.items() if not kind.stochastic and name != "newton"]
+
+EVERY_DAY = [
+    *(SparseSVC(penalty) for penalty in Potential.registry),
+    *(SparseSVC(penalty, multi_class="joint") for penalty in Potential.registry),
+    *(SparseSVCCV(penalty, lambdas=4, cv=3) for penalty in ("l1", "hyperbolic")),
+    SparseSVC("l1", max_features=2),
+]
+# The paper's solvers take their time.
+ALL_SOLVERS = [
+    *(
+        SparseSVC(penalty, solver=solver, max_iter=20_000)
+        for solver in DETERMINISTIC
+        for penalty in Potential.registry
+        if takes(solver, penalty)
+    ),
+    SparseSVC("l2", solver="mm", warmup=3, random_state=0),
+]
+
+
+@parametrize_with_checks(EVERY_DAY)
 def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(ALL_SOLVERS)
+def test_estimator_checks_of_every_solver(estimator, check):
     check(estimator)

@@ -169,7 +169,7 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         template = SparseSVC(**{name: getattr(self, name) for name in SHARED})
         training = Training(template, X, y, sample_weight)
         self.lambdas_ = strengths_for(training, self.lambdas, self.ratio)
-        X, y = indexable(X, y)
+        X, y = indexable(X, training.labels)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
         split_params, score_params = self._route(sample_weight, params)
@@ -205,6 +205,8 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
     def _choose(self, scores: NDArray[Any], sizes: NDArray[Any]) -> None:
         """The two strengths, from the scores of all folds."""
         mean, spread = scores.mean(axis=1), scores.std(axis=1)
+        if not np.all(np.isfinite(mean)):
+            raise ValueError("Some scores are not finite: check the scorer, and that it suits every fold.")
         best = int(np.argmax(mean))  # of several, the strongest
         error = scores.std(axis=1, ddof=1)[best] / np.sqrt(scores.shape[1]) if scores.shape[1] > 1 else 0.0
         within = int(np.flatnonzero(mean >= mean[best] - error)[0])
@@ -220,8 +222,6 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
             "rank_test_score": 1 + np.array([int(np.count_nonzero(mean > score)) for score in mean]),
             "mean_n_features": sizes.mean(axis=1),
         }
-        if not np.isfinite(mean[best]):
-            raise ValueError("The scores are not finite for any strength: check the scorer and the folds.")
 
     def _refit(self, training: Training) -> None:
         """The chosen strength on all data; its attributes become this estimator's."""

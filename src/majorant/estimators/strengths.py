@@ -1,13 +1,14 @@
 r"""Which strengths λ of the penalty to look at, and which to take.
 
-`lambda_max` is the smallest λ that selects no feature: there the potential can hold every coefficient at zero
-against the pull of the loss,
+`lambda_max` is the smallest λ that selects no feature: there the potential can hold every coefficient at what
+means zero, against the pull of the loss,
 
-    |∂_i loss| ≤ c_i sup|φ'|     for every feature that is penalised,
+    |∂_i loss| ≤ c_i h,     h = φ'(0+), or the largest |φ'| inside the rounded bottom of a smooth potential,
 
 at the best point without them: its intercept, and the features that go unpenalised (c_i = 0), are at
-their optimum. sup|φ'| is λ for ℓ1 and the hyperbolic potential. Potentials whose slope grows without
-end (ℓ2) never select, and the answer is infinity.
+their optimum. h is λ for ℓ1, and 0.995 λ for the hyperbolic potential, whose bottom ends at 10 δ (its
+coefficients, though, are not quite zero there, so that the answer is as exact as δ is small). Potentials that
+never mean zero (ℓ2) never select, and the answer is infinity.
 """
 
 from __future__ import annotations
@@ -29,9 +30,6 @@ from majorant.solvers import solve
 from majorant.solvers.newton import Newton
 from majorant.status import Result, Status, Vector
 
-# A slope beyond all slopes of potentials that have a steepest one.
-UNBOUNDED = 1e50
-
 # Strengths per factor of ten on the way to `max_features`, and how exactly the last one is found.
 PER_DECADE = 15
 EXACTNESS = 1e-3
@@ -39,14 +37,22 @@ EXACTNESS = 1e-3
 
 def lambda_max_of(training: Training) -> float:
     """The smallest λ that selects no feature."""
-    unit = training.potential.at_strength(1.0).steepest
-    if unit > UNBOUNDED:
+    unit = _holding_slope(training.potential.at_strength(1.0))
+    if unit == 0.0:
         return math.inf
     factor = training.objectives(training.potential)[0].factor
     penalised = factor > 0.0
     gradients = np.stack([rows.loss(_null_point(training, rows)).gradient[:-1] for rows in training.rows])
     pulls = lengths(gradients) if training.joint else np.abs(gradients).max(axis=0)
     return float(np.max(pulls[penalised] / factor[penalised], initial=0.0)) / unit
+
+
+def _holding_slope(potential: Potential) -> float:
+    """The strongest pull that leaves a coefficient meaning zero."""
+    if not potential.smooth:
+        return potential.slope_at_zero
+    bottom = np.linspace(0.0, potential.zero_width, 1001)
+    return float(np.max(np.abs(potential.derivative(bottom))))
 
 
 def _null_point(training: Training, rows: MemoryRows) -> Vector:

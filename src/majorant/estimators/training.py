@@ -57,6 +57,7 @@ class Training:
         X, y = check_features(estimator, X, y)
         self.dtype, self.n_features = X.dtype, int(X.shape[1])
         self.classes, codes = encode_labels(y)
+        self.labels = self.classes[codes]
         weights = effective_weights(sample_weight, estimator.class_weight, X, self.classes, codes)
         self.factor = check_penalty_factor(estimator.penalty_factor, self.n_features)
         positive = range(1, 2) if len(self.classes) == 2 else range(len(self.classes))

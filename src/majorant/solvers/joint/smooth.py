@@ -11,8 +11,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from majorant.joint import JointObjective, lengths
+from majorant.linsolve import rounding_level, solve_positive
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.newton.conjugate import conjugate_gradients
+from majorant.solvers.newton.models import FLOOR
 from majorant.solvers.newton.search import step_towards
 from majorant.status import Evaluated, Vector
 
@@ -27,20 +29,25 @@ def smooth_iterates(objective: JointObjective, theta: Vector) -> Iterator[Evalua
     while True:
         yield at
         gradient = objective.gradient(at)
-        penalty = _PenaltyCurvature(objective, at.theta)
-        diagonal = 2.0 * objective.single.rows.gram_diagonal + np.append(penalty.across, 0.0)
-        preconditioner = np.tile(np.where(diagonal > 0.0, diagonal, 1.0), len(objective.classes))
-
-        def curved(d: Vector, penalty: _PenaltyCurvature = penalty) -> Vector:
-            return quadratic.product(d) + penalty.product(d)
-
-        d = -conjugate_gradients(curved, gradient, preconditioner)
+        d = -_newton_direction(objective, quadratic, at.theta, gradient)
         target, predicted = at.theta + d, -float(gradient @ d)
         moved, _ = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
         if np.array_equal(moved, at.theta):
             quadratic.refresh(at.theta)
             moved, _ = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
         at = objective.evaluate(moved)
+
+
+def _newton_direction(
+    objective: JointObjective, quadratic: _JointQuadratic, theta: Vector, gradient: Vector
+) -> Vector:
+    """The gradient over the curvature."""
+    penalty = _PenaltyCurvature(objective, theta)
+    if quadratic.gram and not penalty.less.any():
+        return quadratic.solve(penalty.across, gradient)
+    diagonal = 2.0 * objective.single.rows.gram_diagonal + np.append(penalty.across, 0.0)
+    preconditioner = np.tile(np.where(diagonal > 0.0, diagonal, 1.0), len(objective.classes))
+    return conjugate_gradients(lambda d: quadratic.product(d) + penalty.product(d), gradient, preconditioner)
 
 
 class _PenaltyCurvature:
@@ -69,6 +76,7 @@ class _JointQuadratic:
 
     def __init__(self, objective: JointObjective, theta: Vector) -> None:
         self.matrix = objective.matrix
+        self.noise = rounding_level(objective.single.rows.loss_at_zero.value, objective.single.size)
         self.gram = len(objective.classes) * objective.single.size**2 <= GRAM_ENTRIES
         pairs = zip(objective.classes, self.matrix(theta), strict=True)
         self.parts = [ActiveQuadratic(rows, row, gram=self.gram) for rows, row in pairs]
@@ -76,6 +84,15 @@ class _JointQuadratic:
     def product(self, d: Vector) -> Vector:
         pairs = zip(self.parts, self.matrix(d), strict=True)
         return np.concatenate([part.H @ row if self.gram else part.product(row) for part, row in pairs])
+
+    def solve(self, diagonal: Vector, gradient: Vector) -> Vector:
+        """Where the same diagonal is all that the penalty adds, the classes do not see each other."""
+        solutions = []
+        for part, row in zip(self.parts, self.matrix(gradient), strict=True):
+            A = part.H.copy()
+            A.flat[: -1 : len(A) + 1] += diagonal
+            solutions.append(solve_positive(A, row, self.noise, FLOOR))
+        return np.concatenate(solutions)
 
     def advance(self, d: Vector) -> float:
         return sum(part.advance(row) for part, row in zip(self.parts, self.matrix(d), strict=True))
