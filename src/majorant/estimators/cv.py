@@ -27,6 +27,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from majorant.estimators.linear import LinearClassifier
 from majorant.estimators.path import follow, strengths_for
+from majorant.estimators.selection import PenaltyParameter
 from majorant.estimators.svc import SparseSVC
 from majorant.estimators.training import Training
 from majorant.potentials import Potential
@@ -93,6 +94,8 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
     >>> bool(model.lam_ >= model.lam_best_)
     True
     """
+
+    penalty = PenaltyParameter()
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{name: SparseSVC._parameter_constraints[name] for name in SHARED},

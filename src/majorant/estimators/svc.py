@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from majorant.callbacks import Callback, Progress
 from majorant.estimators.advice import convergence_advice
 from majorant.estimators.linear import LinearClassifier
+from majorant.estimators.selection import PenaltyParameter
 from majorant.estimators.strengths import limit_features
 from majorant.estimators.training import Training
 from majorant.estimators.zeros import round_to_zero
@@ -125,6 +126,8 @@ class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
     >>> len(model[-1].support_) < X.shape[1]
     True
     """
+
+    penalty = PenaltyParameter()
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "penalty": [str, Potential],

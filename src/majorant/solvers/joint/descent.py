@@ -1,7 +1,9 @@
-"""A kink at zero: descent on whole features, among those that may matter, with Anderson's extrapolation.
+"""A kink at zero: descent on whole features, among those that may matter, and Newton's method on the support.
 
 The joint counterpart of `newton/columns.py`: look at the gradient of all features, take those that may
-matter, descend on them, repeat.
+matter, descend on them, repeat. The descent finds out which features are zero, and is extrapolated as
+Anderson does; but it crawls where features are correlated. On those that are not zero Φ is smooth, and as
+much effort as into the sweeps goes into Newton's equations there.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from numpy.typing import NDArray
 
 from majorant.joint import JointObjective, lengths
 from majorant.rows.columns import Columns
+from majorant.solvers.joint.smooth import JointQuadratic, newton_direction
+from majorant.solvers.newton.search import step_towards
 from majorant.status import Evaluated, Iterate, Matrix, Underway, Vector
 
 # As in `newton/columns.py`.
@@ -21,6 +25,10 @@ GROWTH = 3
 INNER_ACCURACY = 0.01
 ROUNDS = 60
 SWEEPS = 5
+# How well Newton's equations on the support are solved, if that does not take too many steps.
+ACCURACY = 0.01
+STEPS = (10, 250)
+NEWTON_STEPS = 2
 
 
 def group_iterates(objective: JointObjective, theta: Vector) -> Iterator[Iterate]:
@@ -36,6 +44,7 @@ def group_iterates(objective: JointObjective, theta: Vector) -> Iterator[Iterate
         for _ in range(ROUNDS):
             if groups.descend(0.5 * goal) <= goal:
                 break
+            groups.newton()
             yield Underway(groups.theta, objective.penalty(groups.theta) + groups.loss)
         at = objective.evaluate(groups.theta)
 
@@ -118,7 +127,38 @@ class _Groups:
         moved = np.zeros_like(theta)
         moved[:, self.chosen], moved[:, -1] = W.T, beta
         self.theta = moved.ravel()
+        self.spent = len(self.columns.data) + spent
         return first
+
+    def newton(self) -> None:
+        """Some steps with the exact curvature of the active rows, on the support as it is."""
+        whole = self.objective
+        support = np.flatnonzero((whole.lengths(self.theta) > 0.0) | (whole.factor == 0.0))
+        if not len(support):
+            return
+        first = whole.classes[0].columns(support)
+        rows = [first, *(first.relabelled(y, self.weights**2) for y in self.signs.T[1:])]
+        objective = JointObjective(rows, whole.potential, whole.eta, whole.factor[support])
+        where = np.append(support, whole.single.size - 1)
+        at = objective.evaluate(whole.matrix(self.theta)[:, where].ravel())
+        quadratic = JointQuadratic(objective, at.theta)
+        entries = sum(int(block.column_counts.sum()) for block in first.blocks)
+        steps = int(np.clip(self.spent / (2 * entries + len(self.root)), *STEPS))
+        if quadratic.gram:
+            steps = STEPS[1]  # which cost next to nothing
+        for _ in range(NEWTON_STEPS):
+            gradient = objective.gradient(at)
+            d = -newton_direction(objective, quadratic, at.theta, gradient, ACCURACY, steps)
+            target, predicted = at.theta + d, -float(gradient @ d)
+            moved, value = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
+            if at.value - value <= 1e-8 * value:
+                break
+            at = objective.evaluate(moved)
+        theta = whole.matrix(self.theta.copy())
+        theta[:, where] = objective.matrix(quadratic.theta)
+        self.theta = theta.ravel()
+        margins = [np.concatenate([piece.v for piece in part.parts]) for part in quadratic.parts]
+        self.u = np.ascontiguousarray((self.weights * (1.0 - np.stack(margins))).T)
 
     def _tangent_slopes(self) -> Vector:
         single, potential = self.objective.single, self.objective.potential

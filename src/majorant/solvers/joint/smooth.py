@@ -13,23 +13,25 @@ import numpy as np
 from majorant.joint import JointObjective, lengths
 from majorant.linsolve import rounding_level, solve_positive
 from majorant.rows.quadratic import ActiveQuadratic
-from majorant.solvers.newton.conjugate import conjugate_gradients
+from majorant.solvers.newton.conjugate import FORCING, MAX_STEPS, conjugate_gradients
 from majorant.solvers.newton.models import FLOOR
 from majorant.solvers.newton.search import step_towards
-from majorant.status import Evaluated, Vector
+from majorant.status import Evaluated, Matrix, Vector
 
 # Up to how many entries the Gram matrices of all classes may have, to be formed.
 GRAM_ENTRIES = 2_000_000
+# Up to how many unknowns, all classes together, their equations are solved by a factorisation.
+DIRECT = 1200
 
 
 def smooth_iterates(objective: JointObjective, theta: Vector) -> Iterator[Evaluated]:
     """Truncated Newton with the curvature of the active rows of every class."""
     at = objective.evaluate(theta)
-    quadratic = _JointQuadratic(objective, theta)
+    quadratic = JointQuadratic(objective, theta)
     while True:
         yield at
         gradient = objective.gradient(at)
-        d = -_newton_direction(objective, quadratic, at.theta, gradient)
+        d = -newton_direction(objective, quadratic, at.theta, gradient)
         target, predicted = at.theta + d, -float(gradient @ d)
         moved, _ = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
         if np.array_equal(moved, at.theta):
@@ -38,16 +40,25 @@ def smooth_iterates(objective: JointObjective, theta: Vector) -> Iterator[Evalua
         at = objective.evaluate(moved)
 
 
-def _newton_direction(
-    objective: JointObjective, quadratic: _JointQuadratic, theta: Vector, gradient: Vector
+def newton_direction(
+    objective: JointObjective,
+    quadratic: JointQuadratic,
+    theta: Vector,
+    gradient: Vector,
+    accuracy: float = FORCING,
+    max_steps: int = MAX_STEPS,
 ) -> Vector:
-    """The gradient over the curvature."""
+    """The gradient over the curvature, the equations solved to that accuracy."""
     penalty = _PenaltyCurvature(objective, theta)
     if quadratic.gram and not penalty.less.any():
         return quadratic.solve(penalty.across, gradient)
+    if quadratic.gram and len(theta) <= DIRECT:
+        return solve_positive(quadratic.matrix_with(penalty), gradient, quadratic.noise, FLOOR)
     diagonal = 2.0 * objective.single.rows.gram_diagonal + np.append(penalty.across, 0.0)
     preconditioner = np.tile(np.where(diagonal > 0.0, diagonal, 1.0), len(objective.classes))
-    return conjugate_gradients(lambda d: quadratic.product(d) + penalty.product(d), gradient, preconditioner)
+    return conjugate_gradients(
+        lambda d: quadratic.product(d) + penalty.product(d), gradient, preconditioner, accuracy, max_steps
+    )
 
 
 class _PenaltyCurvature:
@@ -58,8 +69,11 @@ class _PenaltyCurvature:
         t = lengths(W)
         self.classes = len(W)
         self.across = objective.weights(theta)
-        along = objective.factor * objective.potential.curvature(t) + objective.eta
-        # Of a potential that is not convex, `curvature` is ψ: the same in all directions.
+        # A kink is far away, or there would be no Hessian; a tangent in ‖W_·i‖ has no curvature along W_·i.
+        along = np.full_like(t, objective.eta)
+        if objective.potential.smooth:
+            # Of a potential that is not convex, `curvature` is ψ: the same in all directions.
+            along += objective.factor * objective.potential.curvature(t)
         self.less = np.maximum(self.across - along, 0.0)
         self.direction = W / np.where(t > 0.0, t, 1.0)
 
@@ -71,11 +85,11 @@ class _PenaltyCurvature:
         return product.ravel()
 
 
-class _JointQuadratic:
+class JointQuadratic:
     """The quadratics of all classes as one, for the line search."""
 
     def __init__(self, objective: JointObjective, theta: Vector) -> None:
-        self.matrix = objective.matrix
+        self.matrix, self.theta = objective.matrix, theta
         self.noise = rounding_level(objective.single.rows.loss_at_zero.value, objective.single.size)
         self.gram = len(objective.classes) * objective.single.size**2 <= GRAM_ENTRIES
         pairs = zip(objective.classes, self.matrix(theta), strict=True)
@@ -94,6 +108,18 @@ class _JointQuadratic:
             solutions.append(solve_positive(A, row, self.noise, FLOOR))
         return np.concatenate(solutions)
 
+    def matrix_with(self, penalty: _PenaltyCurvature) -> Matrix:
+        """The Hessian: a block for each class, and the penalty's, which ties them feature by feature."""
+        C, p = len(self.parts), len(self.parts[0].c)
+        A = np.zeros((C, p, C, p))
+        for c, part in enumerate(self.parts):
+            A[c, :, c, :] = part.H
+        ties = np.einsum("cidi->cdi", A)[:, :, :-1]  # a view
+        ties -= penalty.less * penalty.direction[:, np.newaxis] * penalty.direction
+        for c in range(C):
+            ties[c, c] += penalty.across
+        return A.reshape(C * p, C * p)
+
     def advance(self, d: Vector) -> float:
         return sum(part.advance(row) for part, row in zip(self.parts, self.matrix(d), strict=True))
 
@@ -105,6 +131,7 @@ class _JointQuadratic:
             part.move(t)
 
     def settle(self, theta: Vector) -> None:
+        self.theta = theta
         for part, row in zip(self.parts, self.matrix(theta), strict=True):
             part.settle(row)
 

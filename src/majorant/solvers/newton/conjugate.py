@@ -46,15 +46,21 @@ def conjugate_iterates(objective: Objective, rows: MemoryRows, theta: Vector) ->
         at = objective.evaluate(moved)
 
 
-def conjugate_gradients(product: Callable[[Vector], Vector], right: Vector, preconditioner: Vector) -> Vector:
-    """Solve A x = right for a positive semidefinite A, to the relative accuracy `FORCING`."""
+def conjugate_gradients(
+    product: Callable[[Vector], Vector],
+    right: Vector,
+    preconditioner: Vector,
+    accuracy: float = FORCING,
+    max_steps: int = MAX_STEPS,
+) -> Vector:
+    """Solve A x = right for a positive semidefinite A, to a relative accuracy, or as far as the steps go."""
     x = np.zeros_like(right)
     residual = right.copy()
     z = residual / preconditioner
     direction = z.copy()
     rz = float(residual @ z)
-    goal = FORCING**2 * rz
-    for _ in range(MAX_STEPS):
+    goal = accuracy**2 * rz
+    for _ in range(max_steps):
         image = product(direction)
         curvature = float(direction @ image)
         if curvature <= 0.0:
