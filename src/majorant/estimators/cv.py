@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -32,6 +32,9 @@ from majorant.estimators.training import Training
 from majorant.potentials import Potential
 from majorant.solvers import Solver
 from majorant.status import Status, Vector
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # The parameters that are handed on to `SparseSVC` as they are.
 SHARED = (
@@ -188,6 +191,42 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         self._choose(scores, [supports for _, supports in folds], training.n_features)
         self._refit(training)
         return self
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the mean score against λ, with the strengths to choose from; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from majorant.estimators.plots import plot_cv
+
+        return plot_cv(self, ax)
+
+    def plot_selection_frequency(
+        self, names: Sequence[str] | None = None, top: int = 30, ax: Axes | None = None
+    ) -> Axes:
+        """Draw in what share of the folds each feature is selected; needs matplotlib.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            The names of all features; by default those of the data frame that was fitted, else x0, x1, ….
+        top : int, default=30
+            How many features to show.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from majorant.estimators.plots import plot_selection_frequency
+
+        return plot_selection_frequency(self, names, top, ax)
 
     def _route(self, sample_weight: Any, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """What goes to the splitter, and what to the scorer."""
