@@ -189,7 +189,7 @@ def plot_margins(model: LinearClassifier, X: Any, y: ArrayLike, ax: Axes | None 
     X : array or sparse matrix (n_samples, n_features)
     y : array (n_samples,)
         The true labels. The margin of a row is y f(x), with y = ±1, for two classes; for more, f of the own
-        class minus the largest f of the others.
+        class minus the largest f of the others, and the histograms are stacked.
     ax : matplotlib Axes, optional
 
     Returns
@@ -201,15 +201,16 @@ def plot_margins(model: LinearClassifier, X: Any, y: ArrayLike, ax: Axes | None 
     ax = _axes(ax)
     classes = [k for k in range(len(model.classes_)) if np.any(codes == k)]
     edges = _bin_edges(margins)
-    filled = len(classes) <= 2
     if len(classes) > MOST_COLOURS:
-        ax.hist(margins, edges, color="C0", alpha=0.6)
+        ax.hist(margins, edges, color="C0", alpha=0.7)
     else:
-        for k in classes:
-            ax.hist(
-                margins[codes == k], edges, color=f"C{k}", label=str(model.classes_[k]), linewidth=1.5,
-                histtype="stepfilled" if filled else "step", alpha=0.5 if filled else 1.0,
-            )  # fmt: skip
+        # Two shapes can be seen through each other; more are a tangle and stand on top of each other instead.
+        several = len(classes) > 2
+        ax.hist(
+            [margins[codes == k] for k in classes], edges, histtype="stepfilled", stacked=several,
+            color=[f"C{k}" for k in classes], label=[str(model.classes_[k]) for k in classes],
+            alpha=0.7 if several else 0.5,
+        )  # fmt: skip
         _legend(ax, title="Class")
     for border, dashes in ((0.0, ":"), (1.0, "--")):
         ax.axvline(border, color="0.2", linestyle=dashes, linewidth=1.0)
@@ -286,7 +287,10 @@ def _plain(ax: Axes) -> Axes:
 
 
 def _legend(ax: Axes, title: str | None = None) -> None:
-    legend = ax.legend(edgecolor="none", framealpha=0.9, title=title)
+    # A long one stands beside the axes: inside it would cover something.
+    many = len(ax.get_legend_handles_labels()[1]) > 4
+    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if many else {}
+    legend = ax.legend(edgecolor="none", framealpha=0.9, title=title, **beside)
     for text in legend.get_texts():
         text.set_parse_math(False)  # a class may be called "$"
 
