@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -34,11 +34,17 @@ from majorant.potentials import Potential
 from majorant.solvers import Solver
 from majorant.status import Status, Vector
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 # The parameters that are handed on to `SparseSVC` as they are.
 SHARED = (
     "penalty", "delta", "eta", "penalty_factor", "solver", "fit_intercept", "class_weight", "multi_class",
     "tol", "max_iter", "zero_tol", "random_state",
 )  # fmt: skip
+
+# The indices of the features of one fold's models, strength by strength.
+Supports = list[NDArray[np.int32]]
 
 
 class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
@@ -81,6 +87,8 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
     cv_results_ : dict of arrays
         Per strength: lam, the score of every split, mean and standard deviation over the splits, rank, and
         the mean number of features. ``pandas.DataFrame(model.cv_results_)`` reads it.
+    selection_frequency_ : array (n_features,)
+        In what share of the folds the model at the strength chosen uses the feature.
     coef_, intercept_, classes_, support_, converged_, objective_, gap_, …
         Of the model fitted on all data, as in `SparseSVC`.
 
@@ -182,10 +190,46 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
             delayed(_fold)(template, X, y, sample_weight, split, self.lambdas_, scorer, score_params)
             for split in splits
         )
-        scores, sizes = (np.stack(part, axis=1) for part in zip(*folds, strict=True))
-        self._choose(scores, sizes)
+        scores = np.stack([scores for scores, _ in folds], axis=1)
+        self._choose(scores, [supports for _, supports in folds], training.n_features)
         self._refit(training)
         return self
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the mean score against λ, with the strengths to choose from; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from majorant.estimators.plots import plot_cv
+
+        return plot_cv(self, ax)
+
+    def plot_selection_frequency(
+        self, names: Sequence[str] | None = None, top: int = 30, ax: Axes | None = None
+    ) -> Axes:
+        """Draw in what share of the folds each feature is selected; needs matplotlib.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            The names of all features; by default those of the data frame that was fitted, else x0, x1, ….
+        top : int, default=30
+            How many features to show.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from majorant.estimators.plots import plot_selection_frequency
+
+        return plot_selection_frequency(self, names, top, ax)
 
     def _route(self, sample_weight: Any, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """What goes to the splitter, and what to the scorer."""
@@ -205,8 +249,9 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
             .add(scorer=check_scoring(SparseSVC(), scoring=self.scoring), method_mapping=score_to)
         )
 
-    def _choose(self, scores: NDArray[Any], sizes: NDArray[Any]) -> None:
-        """The two strengths, from the scores of all folds."""
+    def _choose(self, scores: NDArray[Any], supports: Sequence[Supports], n_features: int) -> None:
+        """The two strengths, from the scores of all folds; how often each feature is in at the one taken."""
+        sizes = np.array([[len(support) for support in fold] for fold in supports])
         mean, spread = scores.mean(axis=1), scores.std(axis=1)
         if not np.all(np.isfinite(mean)):
             raise ValueError("Some scores are not finite: check the scorer, and that it suits every fold.")
@@ -217,13 +262,15 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         chosen = best if self.selection == "best" else within
         self.best_score_ = float(mean[chosen])
         self._chosen = chosen
+        selected = np.concatenate([fold[chosen] for fold in supports])
+        self.selection_frequency_ = np.bincount(selected, minlength=n_features) / len(supports)
         self.cv_results_ = {
             "lam": self.lambdas_,
             **{f"split{k}_test_score": scores[:, k] for k in range(scores.shape[1])},
             "mean_test_score": mean,
             "std_test_score": spread,
             "rank_test_score": 1 + np.array([int(np.count_nonzero(mean > score)) for score in mean]),
-            "mean_n_features": sizes.mean(axis=1),
+            "mean_n_features": sizes.mean(axis=0),
         }
 
     def _refit(self, training: Training) -> None:
@@ -254,8 +301,8 @@ def _fold(
     strengths: Vector,
     scorer: Any,
     score_params: Mapping[str, Any],
-) -> tuple[Vector, Vector]:
-    """The score and the number of features for every strength, of one fold."""
+) -> tuple[Vector, Supports]:
+    """The score and the features for every strength, of one fold."""
     train, test = split
     weights = None if sample_weight is None else sample_weight[train]
     training = Training(clone(template), _safe_indexing(X, train), _safe_indexing(y, train), weights)
@@ -264,10 +311,11 @@ def _fold(
         name: _safe_indexing(value, test) if value is not None else None
         for name, value in score_params.items()
     }
-    scores, sizes = [], []
+    scores, supports = [], []
     for model in follow(training, strengths):
         if model.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
         scores.append(scorer(model.densify(), X_test, y_test, **extra))
-        sizes.append(len(model.support_))
-    return np.array(scores, dtype=np.float64), np.array(sizes, dtype=np.float64)
+        # Indices, not coefficients: what is kept of a strength is as small as its model.
+        supports.append(model.support_.astype(np.int32))
+    return np.array(scores, dtype=np.float64), supports

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
@@ -86,6 +89,24 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
         if sp.issparse(self.coef_):
             self.coef_ = self.coef_.toarray()
         return self
+
+    def plot_margins(self, X: Any, y: ArrayLike, ax: Axes | None = None) -> Axes:
+        """Draw how far the rows of X are on the right side, by class; needs matplotlib.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n_samples, n_features)
+        y : array (n_samples,)
+            The true labels.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from majorant.estimators.plots import plot_margins
+
+        return plot_margins(self, X, y, ax)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

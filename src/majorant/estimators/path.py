@@ -21,6 +21,7 @@ from majorant.status import Status, Vector
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 def lambda_max(
@@ -94,6 +95,25 @@ class Path:
                 "converged": [model.converged_ for model in self.models],
             }
         ).set_index("lam")
+
+    def plot(self, names: Sequence[str] | None = None, top: int = 10, ax: Axes | None = None) -> Axes:
+        """Draw the coefficients against λ; needs matplotlib.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            The names of all features; by default those of the data frame that was fitted, else x0, x1, ….
+        top : int, default=10
+            How many features to label.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from majorant.estimators.plots import plot_path
+
+        return plot_path(self, names, top, ax)
 
 
 def sparse_svc_path(

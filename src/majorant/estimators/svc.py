@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +24,9 @@ from majorant.estimators.zeros import round_to_zero
 from majorant.potentials import Potential
 from majorant.solvers import Solver
 from majorant.status import Certificate, Matrix, Result, Status
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
@@ -244,6 +247,23 @@ class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
                 raise TypeError(f"{callback!r} is not a majorant.callbacks.Callback instance")
         self._callbacks = callbacks
         return self
+
+    def plot_convergence(self, ax: Axes | None = None, *, against: str = "time") -> Axes:
+        """Draw the certificate as the fit went on; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        against : {"time", "iteration"}, default="time"
+            What runs along the horizontal axis.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from majorant.estimators.plots import plot_convergence
+
+        return plot_convergence(self, ax, against=against)
 
     def __sklearn_clone__(self) -> Self:
         clone: Self = _clone_parametrized(self)
