@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -131,6 +132,13 @@ class Descent:
         """Take the steps of another solver from now on, which begins without a memory."""
         self.solver = solver
         self._rule = solver.rule(len(self.theta))
+
+    def copy(self) -> Descent:
+        """Another one at the same point, for steps that may have to be taken back."""
+        twin = copy(self)  # the solver stays the same object, which `follow` need not be told again
+        twin.theta = self.theta.copy()
+        twin._rng, twin._rule = deepcopy(self._rng), deepcopy(self._rule)
+        return twin
 
     def survey(self, rows: Rows) -> None:
         """Look at rows that are to come: the default step must be stable for the largest of all."""
