@@ -24,8 +24,9 @@ with the mean over what the rows are drawn from, as `solvers/stochastic.py` does
 
 With `weighting="paper"`, κ = 1: the mean loss plus f, whatever K is, and K is for the schedule alone.
 
-A step divides by the batch size also where a call has fewer rows (but not by more than K): how the stream is
-cut into calls changes the noise of a step, not how far a row can move θ. Rows count one each, whatever they
+A step divides by the batch size also where a call has fewer rows (but not by more than K): for `sgd` and
+`momentum`, how the stream is cut into calls changes the noise of a step, not how far a row can move θ. (The
+steps of `adam` have one length, so it wants calls of a batch or more.) Rows count one each, whatever they
 weigh, as they do in `fit`. In Φ_K a weight of 2 is the same as a row that comes twice.
 """
 

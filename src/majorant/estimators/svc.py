@@ -263,7 +263,7 @@ class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array or sparse matrix (n_rows, n_features)
             With the features of the first call. In batches of the solver's `batch_size` (64 by default), in
-            random order; a call with fewer rows is a smaller step.
+            random order; a call with fewer rows is a smaller step (of "adam": a noisier one).
         y : array (n_rows,)
             Labels out of `classes`, of which some may be missing.
         classes : array (n_classes,), optional
