@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, _clone_parametrized, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 
 from majorant.callbacks import Callback, Progress
 from majorant.estimators.advice import convergence_advice
 from majorant.estimators.linear import LinearClassifier
 from majorant.estimators.selection import PenaltyParameter
+from majorant.estimators.streams import can_stream, learn
 from majorant.estimators.strengths import limit_features
 from majorant.estimators.training import Training
 from majorant.estimators.zeros import round_to_zero
 from majorant.potentials import Potential
-from majorant.solvers import Solver
+from majorant.solvers import Descent, Solver
 from majorant.status import Certificate, Matrix, Result, Status
 
 if TYPE_CHECKING:
@@ -97,7 +99,9 @@ class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
     lam_ : float
         The strength λ of the fitted penalty: `lam`, unless `max_features` asked for more.
     n_iter_ : int
-        Iterations taken; of several problems, the most.
+        Iterations taken; of several problems, the most. After `partial_fit`, the batches since it began.
+    t_ : int
+        Rows learned from: those of `fit`, and of every call of `partial_fit` after it.
     converged_ : bool
         Whether the certificate is within `tol`: `gap_`, or `stationarity_` where that is nan.
     status_ : Status
@@ -117,6 +121,8 @@ class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         What "auto" chose.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
+
+    What needs all rows to be known, from `converged_` to `history_`, is not there after `partial_fit`.
 
     Examples
     --------
@@ -234,6 +240,54 @@ class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
             warnings.warn(convergence_advice(worst, self.solver_, self.tol), ConvergenceWarning, stacklevel=2)
         return self
 
+    @available_if(can_stream)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        n_samples: int | None = None,
+    ) -> Self:
+        """Learn from these rows, once each, and forget them: for data that come in parts or do not end.
+
+        The memory it takes is that of the coefficients, however many rows there are. It goes on from where
+        the last call, or `fit`, has left off. The steps are those of "sgd" if `solver` is "auto", of "sgd",
+        "momentum" or "adam" as `solver` says; there is no such method for other solvers and for penalties
+        with a kink ("l1"), which need all rows at once. `tol`, `max_iter`, `warmup`, `n_jobs`, `verbose` and
+        callbacks are not used.
+
+        `lam` means what it means in a `fit` on all rows so far, so it weighs less and less against them. For
+        several passes over the same data, or a fixed weight, say how many rows there are: `n_samples`.
+
+        `zero_tol` is for `coef_` alone, not for the coefficients that the next call starts from. "auto" sets
+        nothing to zero, since it asks all rows whether zero could hold.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n_rows, n_features)
+            With the features of the first call. In batches of the solver's `batch_size` (64 by default), in
+            random order; a call with fewer rows is a smaller step (of "adam": a noisier one).
+        y : array (n_rows,)
+            Labels out of `classes`, of which some may be missing.
+        classes : array (n_classes,), optional
+            All labels that are ever to come; needed at the first call, unless `fit` went before.
+        sample_weight : array (n_rows,), optional
+            Non-negative.
+        n_samples : int, optional
+            The rows K of one pass over the data. The penalty is then weighed as in a `fit` on K rows, and the
+            step decays with every K rows by the solver's `schedule`: repeated passes tend to what `fit`
+            finds. Without it every call belongs to one first pass, whose step does not decay.
+
+        Returns
+        -------
+        self
+        """
+        learn(self, X, y, classes, sample_weight, n_samples)
+        return self
+
     def set_callbacks(self, *callbacks: Callback) -> Self:
         """Have these told of every iteration of the following fits (none given: none are).
 
@@ -270,8 +324,10 @@ class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         return clone.set_callbacks(*getattr(self, "_callbacks", ()))
 
     def _starting_point(self) -> Matrix | None:
-        if not (self.warm_start and hasattr(self, "coef_")):
-            return None
+        return self._coefficients() if self.warm_start and hasattr(self, "coef_") else None
+
+    def _coefficients(self) -> Matrix:
+        """θ, a row per class."""
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
         beta = self.intercept_ if self.fit_intercept else np.zeros(len(coef))
         return np.column_stack([coef, beta]).astype(np.float64)
@@ -283,20 +339,15 @@ class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         return callbacks
 
     def _store(self, training: Training, potential: Potential, results: Sequence[Result]) -> None:
-        self.classes_ = training.classes
         with np.errstate(over="ignore", invalid="ignore"):
             ends = [
                 round_to_zero(objective, result.iterate, self.zero_tol)
                 for objective, result in zip(training.objectives(potential), results, strict=True)
             ]
         theta = np.concatenate([at.theta for at in ends]).reshape(len(training.rows), -1)
-        dtype = training.dtype
-        if not np.all(np.abs(theta) <= np.finfo(dtype).max):
-            dtype = np.dtype(np.float64)  # coefficients of very small features are beyond single precision
-        self.coef_: Any = theta[:, :-1].astype(dtype)
-        self.intercept_ = theta[:, -1].astype(dtype)
-        self.support_ = np.flatnonzero(self.coef_.any(axis=0))
-        self.lam_ = float(getattr(potential, "lam", np.nan))
+        self._store_model(training.classes, theta, training.dtype, potential)
+        self._stream: list[Descent] | None = None
+        self.t_ = training.rows[0].n_samples
         self.n_iter_ = max(1, *(result.n_iter for result in results))
         self.status_ = max(results, key=_severity).status
         self.converged_ = self.status_.converged
@@ -305,6 +356,18 @@ class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         self.gap_, self.stationarity_ = certificate.gap, certificate.stationarity
         histories = [result.history for result in results]
         self.history_ = histories[0] if len(histories) == 1 else histories
+
+    def _store_model(
+        self, classes: NDArray[Any], theta: Matrix, dtype: np.dtype[Any], potential: Potential
+    ) -> None:
+        """What a model is, however it was learned."""
+        self.classes_ = classes
+        if not np.all(np.abs(theta) <= np.finfo(dtype).max):
+            dtype = np.dtype(np.float64)  # coefficients of very small features are beyond single precision
+        self.coef_: Any = theta[:, :-1].astype(dtype)
+        self.intercept_ = theta[:, -1].astype(dtype)
+        self.support_ = np.flatnonzero(self.coef_.any(axis=0))
+        self.lam_ = float(getattr(potential, "lam", np.nan))
 
 
 def _severity(result: Result) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import InvalidParameterError
 
@@ -53,17 +53,16 @@ class Training:
 
     def __init__(self, estimator: SparseSVC, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> None:
         self.estimator = estimator
-        self.potential, self._solver = _resolve_names(estimator)
+        self.potential, self._solver = resolve_names(estimator)
         X, y = check_features(estimator, X, y)
         self.dtype, self.n_features = X.dtype, int(X.shape[1])
         self.classes, codes = encode_labels(y)
         self.labels = self.classes[codes]
         weights = effective_weights(sample_weight, estimator.class_weight, X, self.classes, codes)
         self.factor = check_penalty_factor(estimator.penalty_factor, self.n_features)
-        positive = range(1, 2) if len(self.classes) == 2 else range(len(self.classes))
-        labels = [np.where(codes == code, 1.0, -1.0) for code in positive]
-        rows = MemoryRows(X, labels[0], weights, intercept=estimator.fit_intercept)
-        self.rows = [rows, *(rows.relabelled(others, weights) for others in labels[1:])]
+        self.rows = rows_by_problem(
+            X, codes, weights, n_classes=len(self.classes), intercept=estimator.fit_intercept
+        )
         self.joint = estimator.multi_class == "joint" and len(self.rows) > 1
         with one_thread():
             self.objectives(self.potential)[0].check_scale()
@@ -159,7 +158,17 @@ def _at_the_same_time(jobs: int) -> Callable[..., list[Result]]:
     return run
 
 
-def _resolve_names(estimator: SparseSVC) -> tuple[Potential, Solver | None]:
+def rows_by_problem(
+    X: Any, codes: NDArray[np.intp], weights: Vector, *, n_classes: int, intercept: bool
+) -> list[MemoryRows]:
+    """The rows as every problem labels them: the second class against the first, or each against the rest."""
+    positive = range(1, 2) if n_classes == 2 else range(n_classes)
+    labels = [np.where(codes == code, 1.0, -1.0) for code in positive]
+    rows = MemoryRows(X, labels[0], weights, intercept=intercept)
+    return [rows, *(rows.relabelled(others, weights) for others in labels[1:])]
+
+
+def resolve_names(estimator: SparseSVC) -> tuple[Potential, Solver | None]:
     """The objects behind the names; None for "auto", which needs to see the data."""
     try:
         potential = make_potential(estimator.penalty, lam=estimator.lam, delta=estimator.delta)

@@ -14,13 +14,16 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from majorant.status import Vector
 
 
-def check_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Any, Any]:
-    """X as float64 or float32, dense or canonical CSR, copied only if it must be; y one-dimensional."""
+def check_features(estimator: BaseEstimator, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Any]:
+    """X as float64 or float32, dense or canonical CSR, copied only if it must be; y one-dimensional.
+
+    Without `reset`, the features must be those that the estimator knows already.
+    """
     _refuse_foreign_arrays(X)
     refuse_masked("y", y)
     _refuse_corrupt_sparse(X)
@@ -33,6 +36,7 @@ def check_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Any, Any]:
         accept_large_sparse=True,
         dtype=[np.float64, np.float32],
         y_numeric=False,
+        reset=reset,
     )
     if sp.issparse(X) and not _is_canonical(X):
         # The caller's matrix is not ours to sort; nor are its flags to be trusted.
@@ -108,13 +112,7 @@ def _plain_labels(y: Any) -> Any:
 
 def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """The classes in order, and the number of each label's class."""
-    if y.dtype == object:
-        kinds = {int if isinstance(label, Integral) else type(label) for label in y.tolist()}
-        if len(kinds) > 1:
-            names = " and ".join(sorted(kind.__name__ for kind in kinds))
-            raise ValueError(f"The labels y mix the types {names}: convert them all to one type.")
-        if kinds <= {int, bool, float}:
-            y = np.array(y.tolist())
+    y = _of_one_type(y)
     if (pair := _two_numbers(y)) is not None:
         return pair, (y == pair[1]).astype(np.intp)
     check_classification_targets(y)
@@ -124,6 +122,45 @@ def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     if len(classes) < 2:
         raise ValueError(f"This solver needs samples of 2 classes, but y has 1 class only: {classes[0]!r}")
     return classes, codes
+
+
+def _of_one_type(y: NDArray[Any]) -> NDArray[Any]:
+    """Labels of type object, as numbers if that is what they are."""
+    if y.dtype != object:
+        return y
+    kinds = {int if isinstance(label, Integral) else type(label) for label in y.tolist()}
+    if len(kinds) > 1:
+        names = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"The labels y mix the types {names}: convert them all to one type.")
+    return np.array(y.tolist()) if kinds <= {int, bool, float} else y
+
+
+def check_classes(classes: ArrayLike, known: NDArray[Any] | None) -> NDArray[Any]:
+    """The labels that a stream may have, in order; those that are known already do not change."""
+    refuse_masked("classes", classes)
+    labels = np.unique(_of_one_type(column_or_1d(_plain_labels(classes))))
+    if len(labels) < 2:
+        raise ValueError(f"classes must name at least 2 labels, got {labels.tolist()}.")
+    if known is not None and not np.array_equal(labels, known):
+        raise ValueError(
+            f"classes={labels.tolist()} are not those of the calls before, {known.tolist()}: leave them out "
+            "to go on, or call fit to start anew."
+        )
+    return labels
+
+
+def encode_known_labels(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """The number of each label's class, of classes that need not all be there."""
+    labels, positions = np.unique(_of_one_type(y), return_inverse=True)
+    # By Python's equality, for which 1 and 1.0 are the same label, but 1 and "1" are not.
+    numbers = {label: number for number, label in enumerate(classes.tolist())}
+    unknown = [label for label in labels.tolist() if label not in numbers]
+    if unknown:
+        raise ValueError(
+            f"y has labels that are not among the classes {classes.tolist()}: {unknown}. The first call of "
+            "partial_fit must name all classes that are to come."
+        )
+    return np.array([numbers[label] for label in labels.tolist()], dtype=np.intp)[positions]
 
 
 def _two_numbers(y: NDArray[Any]) -> NDArray[Any] | None:
@@ -144,8 +181,10 @@ def effective_weights(
     X: Any,
     classes: NDArray[Any],
     codes: NDArray[np.intp],
+    *,
+    complete: bool = True,
 ) -> Vector:
-    """s_k = sample weight × class weight, all of them non-negative and every class present.
+    """s_k = sample weight × class weight, all of them non-negative and, if `complete`, every class present.
 
     "balanced" weighs each class by the inverse of its share of the *sample weights*, so that all classes
     weigh the same in the loss whatever the sample weights are.
@@ -156,12 +195,14 @@ def effective_weights(
     s: Vector = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
     if np.any(s < 0):
         raise ValueError(f"sample_weight has negative values (the smallest is {s.min()!r}).")
-    _require_all(classes, codes, s, "a positive sample_weight")
+    if complete:
+        _require_all(classes, codes, s, "a positive sample_weight")
     if class_weight is None:
         return s
     with np.errstate(over="ignore"):  # what overflows is refused, with advice, by Objective.check_scale
         s *= class_factors(class_weight, classes, codes, s)[codes]
-    _require_all(classes, codes, s, "a positive product of sample_weight and class_weight")
+    if complete:
+        _require_all(classes, codes, s, "a positive product of sample_weight and class_weight")
     return s
 
 

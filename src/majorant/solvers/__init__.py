@@ -8,13 +8,14 @@ from majorant.solvers.hybrid import Hybrid
 from majorant.solvers.inversion import MMInversion
 from majorant.solvers.mm import MM
 from majorant.solvers.newton import Newton
-from majorant.solvers.stochastic import SGD, Adam, Momentum
+from majorant.solvers.stochastic import SGD, Adam, Descent, Momentum, StochasticSolver
 from majorant.solvers.subspace import MMGradient, MMSubspace, gradient_direction, memory_gradient
 
 __all__ = [
     "MM",
     "SGD",
     "Adam",
+    "Descent",
     "Gradient",
     "Hybrid",
     "MMGradient",
@@ -23,6 +24,7 @@ __all__ = [
     "Momentum",
     "Newton",
     "Solver",
+    "StochasticSolver",
     "choose_solver",
     "gradient_direction",
     "make_solver",

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -32,6 +33,7 @@ import numpy as np
 from majorant.errors import MajorantError
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
+from majorant.rows import Rows
 from majorant.solvers.base import Solver
 from majorant.status import Iterate, Vector
 
@@ -93,28 +95,76 @@ class StochasticSolver(Solver):
         return 1.0 / smoothness
 
     def iterates(self, objective: Objective, theta: Vector, seed: int) -> Iterator[Iterate]:
-        rows = objective.rows
-        rng = np.random.default_rng(seed)
-        kappa = 1.0 if self.weighting == "paper" else 1.0 / rows.n_samples
-        schedule = self.schedule if callable(self.schedule) else SCHEDULES[self.schedule]
-        alpha = self.step or self.default_step(self._smoothness(objective, kappa))
-        rule = self.rule(objective.size)
-        theta = theta.copy()
-        size = min(self.batch_size, rows.n_samples)
-        seen = 0
+        descent = Descent(self, theta, seed)
+        descent.survey(objective.rows)
         while True:
-            yield Iterate(theta.copy())
-            for batch in rows.batches(rng, size):
-                d = batch.loss(theta).gradient
-                d += len(batch.indices) * kappa * objective.penalty_gradient(theta)
-                theta -= rule(d / size, alpha * schedule(seen / rows.n_samples))
-                seen += len(batch.indices)
+            yield Iterate(descent.theta.copy())
+            descent.epoch(objective, objective.rows.n_samples)
 
-    @staticmethod
-    def _smoothness(objective: Objective, kappa: float) -> float:
-        potential, factor = objective.potential, float(np.max(objective.factor))
-        bound = SquaredHinge.curvature_bound * objective.rows.largest_row()
-        return (bound + kappa * (potential.lipschitz * factor + objective.eta)) or 1.0
+
+class Descent:
+    """θ on its way, and all that a step needs to know of those before it.
+
+    It is of the size of θ however many rows have gone by, it holds none of them, and it can be pickled: the
+    epochs of `iterates` and the calls of a stream are steps of the same kind.
+
+    Parameters
+    ----------
+    solver : StochasticSolver
+        Whose steps to take.
+    theta : array (n_features + 1,)
+        Where to begin.
+    seed : int
+        For the order of the rows.
+    seen : int, default=0
+        How many rows have been learned from before.
+    """
+
+    def __init__(self, solver: StochasticSolver, theta: Vector, seed: int, seen: int = 0) -> None:
+        self.theta = theta.copy()
+        self.seen = seen
+        self.steps = 0
+        self.largest_row = 0.0
+        self._rng = np.random.default_rng(seed)
+        self.follow(solver)
+
+    def follow(self, solver: StochasticSolver) -> None:
+        """Take the steps of another solver from now on, which begins without a memory."""
+        self.solver = solver
+        self._rule = solver.rule(len(self.theta))
+
+    def copy(self) -> Descent:
+        """Another one at the same point, for steps that may have to be taken back."""
+        twin = copy(self)  # the solver stays the same object, which `follow` need not be told again
+        twin.theta = self.theta.copy()
+        twin._rng, twin._rule = deepcopy(self._rng), deepcopy(self._rule)
+        return twin
+
+    def survey(self, rows: Rows) -> None:
+        """Look at rows that are to come: the default step must be stable for the largest of all."""
+        if self.solver.step is None:
+            self.largest_row = max(self.largest_row, rows.largest_row())
+
+    def epoch(self, objective: Objective, n_samples: int) -> None:
+        """Learn from every row of the objective once; the penalty is spread over `n_samples` rows."""
+        solver = self.solver
+        kappa = 1.0 if solver.weighting == "paper" else 1.0 / n_samples
+        schedule = solver.schedule if callable(solver.schedule) else SCHEDULES[solver.schedule]
+        alpha = solver.step or solver.default_step(_smoothness(objective, kappa, self.largest_row))
+        size = min(solver.batch_size, n_samples)
+        for batch in objective.rows.batches(self._rng, size):
+            d = batch.loss(self.theta).gradient
+            d += len(batch.indices) * kappa * objective.penalty_gradient(self.theta)
+            self.theta -= self._rule(d / size, alpha * schedule(self.seen / n_samples))
+            self.seen += len(batch.indices)
+            self.steps += 1
+
+
+def _smoothness(objective: Objective, kappa: float, largest_row: float) -> float:
+    """A bound of the curvature of every batch's estimate, if no row is larger than that."""
+    potential, factor = objective.potential, float(np.max(objective.factor))
+    bound = SquaredHinge.curvature_bound * largest_row
+    return (bound + kappa * (potential.lipschitz * factor + objective.eta)) or 1.0
 
 
 @dataclass(frozen=True)
@@ -124,7 +174,7 @@ class SGD(StochasticSolver):
     name = "sgd"
 
     def rule(self, size: int) -> Rule:
-        return lambda d, alpha: alpha * d
+        return _plain
 
 
 @dataclass(frozen=True)
@@ -140,14 +190,7 @@ class Momentum(StochasticSolver):
         return (1.0 - self.beta) / smoothness
 
     def rule(self, size: int) -> Rule:
-        m = np.zeros(size)
-
-        def update(d: Vector, alpha: float) -> Vector:
-            np.multiply(m, self.beta, out=m)
-            np.add(m, d, out=m)
-            return alpha * m
-
-        return update
+        return _HeavyBall(self.beta, np.zeros(size))
 
 
 @dataclass(frozen=True)
@@ -164,20 +207,43 @@ class Adam(StochasticSolver):
         return 1e-3
 
     def rule(self, size: int) -> Rule:
-        m, v = np.zeros(size), np.zeros(size)
-        t = 0
-
-        def update(d: Vector, alpha: float) -> Vector:
-            nonlocal t, m, v
-            t += 1
-            m = self.beta1 * m + (1.0 - self.beta1) * d
-            v = self.beta2 * v + (1.0 - self.beta2) * d * d
-            corrected = np.sqrt(v / (1.0 - self.beta2**t)) + self.epsilon
-            return alpha / (1.0 - self.beta1**t) * m / corrected
-
-        return update
+        return _Moments(self, np.zeros(size), np.zeros(size))
 
     @classmethod
     def examples(cls) -> tuple[Adam, ...]:
         # The usual step of 0.001 would need some thousand batches to get anywhere.
         return (cls(step=0.05, batch_size=8),)
+
+
+# The rules are classes, not closures, because the state of a stream can be pickled.
+
+
+def _plain(d: Vector, alpha: float) -> Vector:
+    return alpha * d
+
+
+@dataclass
+class _HeavyBall:
+    beta: float
+    m: Vector
+
+    def __call__(self, d: Vector, alpha: float) -> Vector:
+        self.m *= self.beta
+        self.m += d
+        return alpha * self.m
+
+
+@dataclass
+class _Moments:
+    settings: Adam
+    m: Vector
+    v: Vector
+    t: int = 0
+
+    def __call__(self, d: Vector, alpha: float) -> Vector:
+        beta1, beta2 = self.settings.beta1, self.settings.beta2
+        self.t += 1
+        self.m = beta1 * self.m + (1.0 - beta1) * d
+        self.v = beta2 * self.v + (1.0 - beta2) * d * d
+        corrected = np.sqrt(self.v / (1.0 - beta2**self.t)) + self.settings.epsilon
+        return alpha / (1.0 - beta1**self.t) * self.m / corrected
