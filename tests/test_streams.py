@@ -333,7 +333,6 @@ def test_without_intercept():
     ("settings", "message"),
     [
         ({"class_weight": "balanced"}, "compute_class_weight"),
-        ({"multi_class": "joint"}, "multi_class='ovr'"),
         ({"max_features": 2}, "max_features=None"),
         ({"lam": -1.0}, "lam"),
     ],
@@ -349,6 +348,7 @@ def test_settings_that_need_all_rows(settings, message):
     [
         ({"penalty": "l1"}, "'l1' has a kink"),
         ({"penalty": "l1", "solver": "sgd"}, "'l1' has a kink"),
+        ({"multi_class": "joint"}, "multi_class='ovr'"),
         ({"solver": "newton"}, "'newton' needs all rows at once.*'sgd', 'momentum', 'adam'"),
     ],
 )
@@ -360,12 +360,6 @@ def test_there_is_no_partial_fit_where_it_cannot_work(settings, message):
         model.partial_fit(X, y, classes=[0, 1])
     with pytest.raises(UnsuitableSolverError, match=message):
         raise caught.value.__cause__
-
-
-def test_two_classes_need_no_joint_problem():
-    X, y = data()
-    ovr, joint = (SparseSVC(multi_class=kind, random_state=0) for kind in ("ovr", "joint"))
-    assert np.array_equal(*(theta(model.partial_fit(X, y, [0, 1])) for model in (ovr, joint)))
 
 
 @pytest.mark.parametrize(

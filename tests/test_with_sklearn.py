@@ -57,7 +57,8 @@ def test_where_the_problem_is_the_same_so_is_the_answer(data, penalty, intercept
     else:  # LinearSVC stops too early, whatever its tol
         slack = np.maximum(1.0 - np.where(y[:, None] == ours.classes_, 1, -1) * (X @ theirs.coef_.T), 0.0)
         slack = slack[:, -len(theirs.coef_) :]
-        assert ours.objective_ <= np.sum(slack**2) + 10.0 * np.abs(theirs.coef_).sum()
+        theirs_reaches = np.sum(slack**2) + 10.0 * np.abs(theirs.coef_).sum()
+        assert ours.objective_ <= theirs_reaches * (1.0 + 1e-9)
     assert ours.decision_function(X).shape == theirs.decision_function(X).shape
 
 

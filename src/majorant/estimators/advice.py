@@ -21,7 +21,7 @@ def _what_to_do(status: Status, solver: Solver) -> str:
         return "use a smaller step, or scale the features."
     if status is Status.STALLED:
         return "standardise the features, or take a tol above what was reached."
-    if status in (Status.TIME_LIMIT, Status.STOPPED):
+    if status is Status.TIME_LIMIT:
         return "give it more time, or accept what was reached."
     if solver.name == "newton":
         return "increase max_iter, or the strength of the penalty."

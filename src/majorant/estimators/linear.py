@@ -11,8 +11,23 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from majorant.status import Matrix
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+def fitted_attributes(classes: NDArray[Any], theta: Matrix, dtype: np.dtype[Any]) -> dict[str, Any]:
+    """What a model predicts with, for θ = (W, β), a row per class."""
+    if not np.all(np.abs(theta) <= np.finfo(dtype).max):
+        dtype = np.dtype(np.float64)  # coefficients of very small features are beyond single precision
+    coef = theta[:, :-1].astype(dtype)
+    return {
+        "classes_": classes,
+        "coef_": coef,
+        "intercept_": theta[:, -1].astype(dtype),
+        "support_": np.flatnonzero(coef.any(axis=0)),
+    }
 
 
 class LinearClassifier(ClassifierMixin):  # type: ignore[misc]

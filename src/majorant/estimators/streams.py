@@ -78,6 +78,10 @@ def stream_solver(estimator: SparseSVC) -> StochasticSolver:
     stable whatever the units of the features are.
     """
     potential, solver = resolve_names(estimator)
+    if estimator.multi_class == "joint":
+        raise UnsuitableSolverError(
+            "multi_class='joint' has no stochastic solver: for partial_fit set multi_class='ovr'."
+        )
     if solver is None:
         solver = SGD()
     if not isinstance(solver, StochasticSolver):
@@ -114,7 +118,6 @@ def learn(
     known = estimator.classes_ if begun else None
     labels = known if classes is None else check_classes(classes, known)
     assert labels is not None
-    _refuse_joint(estimator, len(labels))
     X, y = check_features(estimator, X, y, reset=not begun)
     codes = encode_known_labels(y, labels)
     weights = effective_weights(sample_weight, estimator.class_weight, X, labels, codes, complete=False)
@@ -173,10 +176,3 @@ def _refuse_what_needs_all_rows(estimator: SparseSVC, n_samples: Any) -> None:
         )
     if n_samples is not None and not (isinstance(n_samples, Integral) and int(n_samples) >= 1):
         raise ValueError(f"n_samples must be a positive integer or None, got {n_samples!r}.")
-
-
-def _refuse_joint(estimator: SparseSVC, n_classes: int) -> None:
-    if estimator.multi_class == "joint" and n_classes > 2:
-        raise InvalidParameterError(
-            "multi_class='joint' has no stochastic solver: for partial_fit set multi_class='ovr'."
-        )

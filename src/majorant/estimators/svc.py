@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, _clone_parametrized, _fit_context
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from majorant.callbacks import Callback, Progress
 from majorant.estimators.advice import convergence_advice
-from majorant.estimators.linear import LinearClassifier
+from majorant.estimators.bridge import CallbackSupport, watched
+from majorant.estimators.linear import LinearClassifier, fitted_attributes
 from majorant.estimators.selection import PenaltyParameter
 from majorant.estimators.streams import can_stream, learn
 from majorant.estimators.strengths import limit_features
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
+class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: ignore[misc]
     r"""Linear support vector classifier with the squared hinge loss and few non-zero coefficients.
 
     Minimises over w and β (which is never penalised)
@@ -84,7 +84,7 @@ class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
     n_jobs : int, optional
         How many classes to train at the same time, in threads that share X; -1 for all cores.
     verbose : int, default=0
-        1 prints the progress at most twice a second, 2 every iteration.
+        1 shows a progress bar (a line every few seconds where there is no terminal), 2 a line per iteration.
 
     Attributes
     ----------
@@ -227,15 +227,16 @@ class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         """
         training = Training(self, X, y, sample_weight)
         training.start(self._starting_point())
-        if self.max_features is None:
-            potential, results = training.potential, training.run(training.potential, self._all_callbacks())
-        else:
-            potential, results = limit_features(training, self.max_features, self._all_callbacks())
-        self.solver_ = training.solver_for(training.objectives(potential)[0])
-        self._store(training, potential, results)
+        with watched(self, training, X, y, sample_weight) as callbacks:
+            if self.max_features is None:
+                potential, results = training.potential, training.run(training.potential, callbacks)
+            else:
+                potential, results = limit_features(training, self.max_features, callbacks)
+            self.solver_ = training.solver_for(training.objectives(potential)[0])
+            self._store(training, potential, results)
         if self.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        if not self.converged_:
+        if not self.converged_ and self.status_ is not Status.STOPPED:  # which was asked for
             worst = max(results, key=_severity)
             warnings.warn(convergence_advice(worst, self.solver_, self.tol), ConvergenceWarning, stacklevel=2)
         return self
@@ -288,20 +289,6 @@ class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         learn(self, X, y, classes, sample_weight, n_samples)
         return self
 
-    def set_callbacks(self, *callbacks: Callback) -> Self:
-        """Have these told of every iteration of the following fits (none given: none are).
-
-        Parameters
-        ----------
-        *callbacks : Callback
-            E.g. ``TimeLimit(60)`` or ``Checkpoint("theta.npy")`` of `majorant.callbacks`.
-        """
-        for callback in callbacks:
-            if not isinstance(callback, Callback):
-                raise TypeError(f"{callback!r} is not a majorant.callbacks.Callback instance")
-        self._callbacks = callbacks
-        return self
-
     def plot_convergence(self, ax: Axes | None = None, *, against: str = "time") -> Axes:
         """Draw the certificate as the fit went on; needs matplotlib.
 
@@ -319,10 +306,6 @@ class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
 
         return plot_convergence(self, ax, against=against)
 
-    def __sklearn_clone__(self) -> Self:
-        clone: Self = _clone_parametrized(self)
-        return clone.set_callbacks(*getattr(self, "_callbacks", ()))
-
     def _starting_point(self) -> Matrix | None:
         return self._coefficients() if self.warm_start and hasattr(self, "coef_") else None
 
@@ -331,12 +314,6 @@ class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
         beta = self.intercept_ if self.fit_intercept else np.zeros(len(coef))
         return np.column_stack([coef, beta]).astype(np.float64)
-
-    def _all_callbacks(self) -> tuple[Callback, ...]:
-        callbacks: tuple[Callback, ...] = getattr(self, "_callbacks", ())
-        if self.verbose:
-            callbacks += (Progress(every=0.0 if self.verbose > 1 else 0.5),)
-        return callbacks
 
     def _store(self, training: Training, potential: Potential, results: Sequence[Result]) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -361,18 +338,14 @@ class SparseSVC(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         self, classes: NDArray[Any], theta: Matrix, dtype: np.dtype[Any], potential: Potential
     ) -> None:
         """What a model is, however it was learned."""
-        self.classes_ = classes
-        if not np.all(np.abs(theta) <= np.finfo(dtype).max):
-            dtype = np.dtype(np.float64)  # coefficients of very small features are beyond single precision
-        self.coef_: Any = theta[:, :-1].astype(dtype)
-        self.intercept_ = theta[:, -1].astype(dtype)
-        self.support_ = np.flatnonzero(self.coef_.any(axis=0))
+        for name, value in fitted_attributes(classes, theta, dtype).items():
+            setattr(self, name, value)
         self.lam_ = float(getattr(potential, "lam", np.nan))
 
 
 def _severity(result: Result) -> int:
     """How bad the reason is for which a run has stopped: the worst of several is what a user is told."""
-    order = [Status.CONVERGED, Status.STALLED, Status.MAX_ITER, Status.STOPPED, Status.TIME_LIMIT]
+    order = [Status.CONVERGED, Status.STOPPED, Status.STALLED, Status.MAX_ITER, Status.TIME_LIMIT]
     order += [Status.NOT_FINITE, Status.INTERRUPTED]
     return order.index(result.status)
 

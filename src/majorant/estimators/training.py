@@ -22,6 +22,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 from majorant.blas import one_thread
 from majorant.callbacks import Callback
 from majorant.errors import MajorantError
+from majorant.estimators.linear import fitted_attributes
 from majorant.estimators.validation import (
     check_features,
     check_penalty_factor,
@@ -69,6 +70,14 @@ class Training:
         self.seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
         self.start(None)
 
+    @property
+    def positive(self) -> list[Any]:
+        """The class that each problem sets against the rest; None for all classes at once."""
+        if self.joint:
+            return [None]
+        labels: list[Any] = self.classes.tolist()
+        return labels if len(labels) > 2 else labels[1:]
+
     def start(self, theta: Matrix | None) -> None:
         """Let the next run begin at θ, a row per class (intercepts last), or at zero."""
         self._starts: Sequence[Vector | None]
@@ -76,6 +85,17 @@ class Training:
             self._starts = [None] * (1 if self.joint else len(self.rows))
         else:
             self._starts = [theta.ravel()] if self.joint else list(theta)
+
+    @property
+    def starting_point(self) -> Matrix:
+        """Where the next run begins, a row per class."""
+        starts = [start for start in self._starts if start is not None]
+        shape = (len(self.rows), self.n_features + 1)
+        return np.concatenate(starts).reshape(shape) if starts else np.zeros(shape)
+
+    def coefficients(self, theta: Matrix) -> dict[str, Any]:
+        """What a model predicts with: the fitted attributes for θ, a row per class."""
+        return fitted_attributes(self.classes, theta, self.dtype)
 
     def objectives(self, potential: Potential) -> Sequence[AnyObjective]:
         """What is minimised: one Φ per problem."""
@@ -100,17 +120,21 @@ class Training:
         """Minimise, from where the last run ended; a result per problem, interrupted or not."""
         objectives = self.objectives(potential)
         solver = self.solver_for(objectives[0])
+        classes = self.classes.tolist()
+        watchers = [
+            tuple(callback.for_problem(classes, label) for callback in callbacks) for label in self.positive
+        ]
 
-        def task(objective: AnyObjective, start: Vector | None, more: tuple[Callback, ...]) -> Result:
+        def task(objective: AnyObjective, start: Vector | None, watchers: tuple[Callback, ...]) -> Result:
             return solve(
                 solver, objective, start, tol=self.estimator.tol, max_iter=self.estimator.max_iter,
-                seed=self.seed, callbacks=(*callbacks, *more),
+                seed=self.seed, callbacks=watchers,
             )  # fmt: skip
 
         with one_thread():
             jobs = min(effective_n_jobs(self.estimator.n_jobs), len(objectives))
             each = _at_the_same_time(jobs) if jobs > 1 else _one_by_one
-            results = each(task, objectives, self._starts)
+            results = each(task, list(zip(objectives, self._starts, watchers, strict=True)))
         self._starts = [result.iterate.theta for result in results]
         return results
 
@@ -125,30 +149,31 @@ class _StopOn(Callback):
         return Status.INTERRUPTED if self.event.is_set() else None
 
 
+Problem = tuple[AnyObjective, "Vector | None", tuple[Callback, ...]]
 Task = Callable[[AnyObjective, "Vector | None", tuple[Callback, ...]], Result]
 
 
-def _one_by_one(
-    task: Task, objectives: Sequence[AnyObjective], starts: Sequence[Vector | None]
-) -> list[Result]:
+def _one_by_one(task: Task, problems: Sequence[Problem]) -> list[Result]:
     """After Ctrl-C in one of them, the others stay where they start."""
     results: list[Result] = []
-    for objective, start in zip(objectives, starts, strict=True):
+    for objective, start, watchers in problems:
         if results and results[-1].status is Status.INTERRUPTED:
             at = objective.evaluate(objective.start() if start is None else start)
             results.append(Result(at, Status.INTERRUPTED, 0, Certificate(math.nan), History()))
         else:
-            results.append(task(objective, start, ()))
+            results.append(task(objective, start, watchers))
     return results
 
 
-def _at_the_same_time(jobs: int) -> Callable[..., list[Result]]:
-    def run(task: Task, objectives: Sequence[AnyObjective], starts: Sequence[Vector | None]) -> list[Result]:
+def _at_the_same_time(jobs: int) -> Callable[[Task, Sequence[Problem]], list[Result]]:
+    def run(task: Task, problems: Sequence[Problem]) -> list[Result]:
         pressed = Event()
         with ThreadPoolExecutor(jobs) as pool:
-            more = (_StopOn(pressed),)
-            pairs = zip(objectives, starts, strict=True)
-            futures = [pool.submit(task, objective, start, more) for objective, start in pairs]
+            stop = _StopOn(pressed)
+            futures = [
+                pool.submit(task, objective, start, (*watchers, stop))
+                for objective, start, watchers in problems
+            ]
             try:
                 wait(futures)
             except KeyboardInterrupt:

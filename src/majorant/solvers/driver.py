@@ -204,6 +204,9 @@ class _Run:
             self.history.append(Record(0, self.clock.seconds, at.value, math.nan, math.nan, 0))
             return Result(at, status, 0, self.certificate, self.history)
         at = self.last
+        best = next((c.best_theta for c in self.callbacks if c.best_theta is not None), at.theta)
+        if not np.array_equal(best, at.theta):
+            return self._result_at(best, status)
         if status is not Status.CONVERGED:
             at, certificate = self.objective.certify(at.theta)
             gap, stationarity = certificate.gap, certificate.stationarity
@@ -212,3 +215,12 @@ class _Run:
             if certificate.error <= self.tol and status is not Status.INTERRUPTED:
                 status = Status.CONVERGED
         return Result(at, status, self.history[-1].iteration, self.certificate, self.history)
+
+    def _result_at(self, theta: Vector, status: Status) -> Result:
+        """The point that a callback prefers to the last one; the trace stays that of the run."""
+        at, certificate = self.objective.certify(theta)
+        if status in (Status.CONVERGED, Status.STALLED):
+            status = Status.STOPPED  # which was true of the last point
+        if certificate.error <= self.tol and status is not Status.INTERRUPTED:
+            status = Status.CONVERGED
+        return Result(at, status, self.history[-1].iteration, certificate, self.history)
