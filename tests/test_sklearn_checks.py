@@ -26,10 +26,11 @@ EVERY_DAY = [
     *(SparseSVCCV(penalty, lambdas=4, cv=3) for penalty in ("l1", "hyperbolic")),
     SparseSVC("l1", max_features=2),
 ]
-# The paper's solvers take their time.
+# The paper's solvers take their time: a potential as sharp as the default would make them take for ever, and
+# from zero a sharp Welsch potential catches them there.
 ALL_SOLVERS = [
     *(
-        SparseSVC(penalty, solver=solver, max_iter=20_000)
+        SparseSVC(penalty, solver=solver, delta=0.5)
         for solver in DETERMINISTIC
         for penalty in Potential.registry
         if takes(solver, penalty)
@@ -46,4 +47,7 @@ def test_estimator_checks(estimator, check):
 @pytest.mark.slow
 @parametrize_with_checks(ALL_SOLVERS)
 def test_estimator_checks_of_every_solver(estimator, check):
+    if "sample_weight_equivalence" in str(check):
+        # It compares to 1e-7: the solution must be found, which a ridge makes a matter of some iterations.
+        estimator.set_params(eta=10.0, tol=1e-10, max_iter=5000)
     check(estimator)

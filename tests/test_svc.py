@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -332,3 +333,49 @@ def test_no_convergence_warning_when_converged(cancer):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fit(*cancer)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("multi_class", ["ovr", "joint"])
+def test_a_penalty_that_selects_nothing_among_many_features(form, multi_class):
+    X = np.random.default_rng(0).standard_normal((150, 1500))
+    for y in (X[:, 0] > 0, np.digitize(X[:, 0], [-0.5, 0.5])):
+        model = SparseSVC("l1", lam=1e5, multi_class=multi_class).fit(form(X), y)
+        assert model.converged_
+        assert len(model.support_) == 0
+
+
+def _with_wide_indices(X):
+    X = sp.csr_array(X)
+    return sp.csr_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "joint"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize(
+    "form",
+    [
+        np.ascontiguousarray,
+        np.asfortranarray,
+        lambda X: X.astype(np.float32),
+        sp.csr_array,
+        lambda X: sp.csr_array(X).astype(np.float32),
+        _with_wide_indices,
+    ],
+    ids=["C", "Fortran", "float32", "CSR", "CSR float32", "CSR int64"],
+)
+def test_large_data_are_not_copied(form, n_classes, multi_class):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 60))
+    X[rng.random(X.shape) < 0.5] = 0.0
+    y = np.digitize(X[:, 0] + 0.1 * rng.standard_normal(20_000), np.linspace(-0.5, 0.5, n_classes - 1))
+    X = form(X)
+    size = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    model = SparseSVC("l1", lam=300.0, multi_class=multi_class)
+    model.fit(X, y)
+    tracemalloc.start()
+    model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # What else there is grows with the rows, not with their entries; joint descent walks along columns.
+    assert peak < (1.25 if multi_class == "ovr" or n_classes == 2 else 5.0) * size

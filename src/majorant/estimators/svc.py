@@ -212,8 +212,8 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         Parameters
         ----------
         X : array or sparse matrix (n_samples, n_features)
-            Not copied if it is float64 or float32, dense or CSR (with more than 1,000 features and a
-            penalty with a kink, the columns in use are); never changed.
+            Not copied if it is float64 or float32, dense or CSR (for a penalty with a kink, the columns in
+            use are, with more than 1,000 features or ``multi_class="joint"``); never changed.
         y : array (n_samples,)
             Labels of two classes or more, of any type.
         sample_weight : array (n_samples,), optional

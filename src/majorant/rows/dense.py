@@ -219,6 +219,8 @@ class DenseBlock(Block):
 
     def copy_columns(self, chosen: NDArray[np.intp], places: Indices, offset: int, target: Columns) -> None:
         # All columns are as long as each other, so the places are a matrix.
+        if not len(chosen):
+            return
         mine = slice(offset, offset + self.n_samples)
         root = np.sqrt(self.s) * self.y
         shape = (len(chosen), -1)
