@@ -1,13 +1,14 @@
 """scikit-learn's own estimator checks, none expected to fail."""
 
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from majorant import SparseSVC, SparseSVCCV
 from majorant.objective import Objective
 from majorant.potentials import Potential
 from majorant.rows import MemoryRows
-from majorant.solvers import Solver, make_solver
+from majorant.solvers import SGD, Adam, Momentum, Solver, make_solver
 from majorant.testing import small_problem
 
 
@@ -51,3 +52,29 @@ def test_estimator_checks_of_every_solver(estimator, check):
         # It compares to 1e-7: the solution must be found, which a ridge makes a matter of some iterations.
         estimator.set_params(eta=10.0, tol=1e-10, max_iter=5000)
     check(estimator)
+
+
+# An epoch of random batches is not the same for a row of weight 2 and for two rows: all checks but those two.
+STOCHASTIC = [
+    SparseSVC("l2", solver=SGD(schedule="constant", batch_size=2), max_iter=50, random_state=0),
+    SparseSVC(
+        "hyperbolic",
+        solver=Momentum(schedule="constant", batch_size=2),
+        delta=0.5,
+        max_iter=50,
+        random_state=0,
+    ),
+    SparseSVC("l2", solver=Adam(step=0.05), max_iter=50, random_state=0),
+]
+OTHERS = [
+    pytest.param(model, check, id=f"{model.solver.name}-{check.func.__name__}")
+    for model in STOCHASTIC
+    for _, check in estimator_checks_generator(model, mark=None)
+    if "sample_weight_equivalence" not in check.func.__name__
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("estimator", "check"), OTHERS)
+def test_estimator_checks_of_stochastic_solvers(estimator, check):
+    check(clone(estimator))
