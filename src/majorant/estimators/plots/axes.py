@@ -1,0 +1,94 @@
+"""What all pictures have in common: axes, names, legends, the axis of the strengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from majorant.status import Vector
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+GREY = "0.55"
+# As many colours as matplotlib's cycle has; more lines than this cannot be told apart by colour.
+MOST_COLOURS = 10
+LONGEST_NAME = 30
+
+
+def axes_for(ax: Axes | None, size: tuple[float, float] = (6.4, 4.2)) -> Axes:
+    """The axes given, or those of a new figure that makes room for what stands beside them."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("Plots need matplotlib: pip install matplotlib") from error
+    return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+
+
+def plain(ax: Axes) -> Axes:
+    """Without the lines above and to the right."""
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def legend(ax: Axes, title: str | None = None) -> None:
+    """A legend that covers nothing."""
+    # A long one stands beside the axes: inside it would cover something.
+    many = len(ax.get_legend_handles_labels()[1]) > 4
+    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if many else {}
+    legend = ax.legend(edgecolor="none", framealpha=0.9, title=title, **beside)
+    for text in legend.get_texts():
+        text.set_parse_math(False)  # a class may be called "$"
+
+
+def names_for(model: Any, names: Sequence[str] | None) -> Sequence[str]:
+    """What the features are called."""
+    n_features = model.coef_.shape[1]
+    if names is None:
+        names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return [f"x{i}" for i in range(n_features)]
+    if len(names) != n_features:
+        raise ValueError(f"There are {len(names)} names for {n_features} features.")
+    return names
+
+
+def shortened(name: Any) -> str:
+    """A name that fits beside a picture."""
+    text = str(name)
+    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
+
+
+def feature_lengths(coef: Any) -> Vector:
+    """The length of every feature's coefficients over the classes, of dense or sparse ones."""
+    squares = coef.multiply(coef) if sp.issparse(coef) else np.square(coef, dtype=np.float64)
+    return np.sqrt(np.asarray(squares.sum(axis=0), dtype=np.float64).ravel())
+
+
+def height_in_points(ax: Axes) -> float:
+    """How high the axes are, in the unit of font sizes."""
+    return float(ax.get_window_extent().height / ax.figure.dpi * 72.0)
+
+
+def font_size(ax: Axes, n_lines: int) -> float:
+    """Small enough for so many lines of text to stand one below the other in the axes."""
+    return float(np.clip(height_in_points(ax) / (1.25 * max(n_lines, 1)), 4.0, 9.0))
+
+
+def strength_axis(ax: Axes, lambdas: Vector, padding: float = 0.0) -> None:
+    """λ along the axis, falling, in equal factors, with ticks that have room."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    ax.set_xscale("log")
+    if lambdas[0] < 100.0 * lambdas[-1]:
+        # Powers of ten alone would be one tick or two, and matplotlib's own labels in between overlap.
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.xaxis.set_major_formatter(lambda lam, _: f"{lam:g}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    beyond = (lambdas[0] / lambdas[-1]) ** padding
+    ax.set_xlim(lambdas[0] * beyond, lambdas[-1] / beyond)
+    ax.set_xlabel("Strength λ of the penalty")

@@ -1,0 +1,93 @@
+"""How the certificate falls as a fit goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from majorant.estimators.plots.axes import GREY, MOST_COLOURS, axes_for, legend, plain
+from majorant.status import History
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from majorant.estimators.cv import SparseSVCCV
+    from majorant.estimators.svc import SparseSVC
+
+
+def plot_convergence(
+    model: SparseSVC | SparseSVCCV | History | Sequence[History],
+    ax: Axes | None = None,
+    *,
+    against: str = "time",
+) -> Axes:
+    """Draw the certificate of a fit, on a logarithmic scale, as the fit went on.
+
+    Where a solver did not ask how far it was, the line stays at what was known. All of it is an estimate but
+    the last point, the dot, which is the certificate of the fitted model.
+
+    Parameters
+    ----------
+    model : fitted SparseSVC or SparseSVCCV, History, or sequence of History
+        A model adds a line at its `tol`, and the names of its classes where there is a problem for each.
+    ax : matplotlib Axes, optional
+    against : {"time", "iteration"}, default="time"
+        What runs along the horizontal axis: seconds of the solver, or its iterations.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    if against not in ("time", "iteration"):
+        raise ValueError(f"against={against!r} must be 'time' or 'iteration'.")
+    histories, names, tol = _histories_of(model)
+    if not any(len(history) for history in histories):
+        raise ValueError("There is no record of any iteration to draw.")
+    ax = axes_for(ax)
+    few = len(histories) <= MOST_COLOURS
+    for k, (history, name) in enumerate(zip(histories, names, strict=True)):
+        # Zero has no logarithm; what is below the machine precision is as good as zero.
+        error = np.array([max(record.certificate.error, np.finfo(float).eps) for record in history])
+        colour = f"C{k}" if few else GREY
+        along = history.column(against)
+        ax.plot(along, error, color=colour, drawstyle="steps-post", linewidth=1.5 if few else 0.7, label=name)
+        ax.plot(along[-1:], error[-1:], ".", color=colour, markersize=8, clip_on=False)
+    ax.set_yscale("log")
+    _mark_tolerance(ax, tol)
+    ax.set_xlabel("Time in seconds" if against == "time" else "Iteration")
+    ax.set_ylabel(_certificate_name(histories))
+    if few and len(histories) > 1:
+        legend(ax, title="Class")
+    return plain(ax)
+
+
+def _histories_of(model: Any) -> tuple[list[History], list[str], float | None]:
+    """The traces to draw, what each is of, and the tolerance if it is known."""
+    given, classes, tol = model, None, None
+    if not isinstance(model, Sequence):
+        check_is_fitted(model, "history_")
+        given, classes, tol = model.history_, model.classes_, model.tol
+    histories = [given] if isinstance(given, History) else list(given)
+    if not all(isinstance(history, History) for history in histories):
+        raise TypeError("model must be a fitted SparseSVC, a History or a sequence of History.")
+    names = range(len(histories)) if classes is None or len(classes) != len(histories) else classes
+    return histories, [str(name) for name in names], tol
+
+
+def _certificate_name(histories: Sequence[History]) -> str:
+    bounded = {not np.isnan(record.gap) for history in histories for record in history}
+    if len(bounded) > 1:
+        return "Duality gap or stationarity"
+    return "Duality gap, relative to the objective" if True in bounded else "Stationarity"
+
+
+def _mark_tolerance(ax: Axes, tol: float | None) -> None:
+    if tol:
+        ax.axhline(tol, color=GREY, linestyle="--", linewidth=1.0)
+        ax.annotate(
+            f"tol = {tol:g}", (0.0, tol), xycoords=("axes fraction", "data"), xytext=(4.0, 3.0),
+            textcoords="offset points", color="0.35", fontsize="small",
+        )  # fmt: skip

@@ -1,0 +1,136 @@
+"""What cross-validation has found: scores against the strength, and how often each feature is selected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from majorant.estimators.plots.axes import (
+    axes_for,
+    feature_lengths,
+    font_size,
+    legend,
+    names_for,
+    plain,
+    shortened,
+    strength_axis,
+)
+from majorant.status import Vector
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from majorant.estimators.cv import SparseSVCCV
+
+
+def plot_cv(cv_model: SparseSVCCV, ax: Axes | None = None) -> Axes:
+    """Draw the mean score, with a band of one standard error, against the strength λ.
+
+    Vertical lines are at `lam_best_` and `lam_1se_`; above the axes stands the mean number of features.
+
+    Parameters
+    ----------
+    cv_model : fitted SparseSVCCV
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    check_is_fitted(cv_model, "cv_results_")
+    results = cv_model.cv_results_
+    at = np.flatnonzero(results["lam"] > 0.0)  # 0 has no place on a logarithmic axis
+    if len(at) < 2:
+        raise ValueError("Scores are drawn against at least two strengths above 0.")
+    lambdas, mean = results["lam"][at], results["mean_test_score"][at]
+    n_splits = sum(name.startswith("split") for name in results)
+    ax = axes_for(ax)
+    if n_splits > 1:
+        error = results["std_test_score"][at] / np.sqrt(n_splits - 1)
+        ax.fill_between(lambdas, mean - error, mean + error, color="C0", alpha=0.2, linewidth=0)
+    ax.plot(lambdas, mean, color="C0", marker="." if len(at) <= 50 else "")
+    best, within = cv_model.lam_best_, cv_model.lam_1se_
+    marks = [(best, "--", "best"), (within, ":", "1 SE")]
+    if best == within:
+        marks = [(best, "--", "best and 1 SE")]
+    for lam, dashes, text in marks:
+        if lam > 0.0:
+            ax.axvline(lam, color="0.2", linestyle=dashes, linewidth=1.0, label=f"{text}: λ = {lam:.3g}")
+    strength_axis(ax, lambdas, padding=0.02)  # the best may be the first or the last
+    scoring = cv_model.scoring
+    score = "Accuracy" if scoring is None else scoring if isinstance(scoring, str) else "Score"
+    ax.set_ylabel(f"{score}, mean ± one standard error")
+    legend(ax)
+    plain(ax)
+    _count_on_top(ax, lambdas, results["mean_n_features"][at])
+    return ax
+
+
+def plot_selection_frequency(
+    cv_model: SparseSVCCV, names: Sequence[str] | None = None, top: int = 30, ax: Axes | None = None
+) -> Axes:
+    """Draw in what share of the folds each feature is selected at the strength chosen.
+
+    A pale bar is a feature that the model fitted on all data does not use.
+
+    Parameters
+    ----------
+    cv_model : fitted SparseSVCCV
+    names : sequence of str, optional
+        The names of all features; by default those of the data frame that was fitted, else x0, x1, ….
+    top : int, default=30
+        How many features to show, most frequent first; of equals, that with the larger coefficient.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    check_is_fitted(cv_model, "selection_frequency_")
+    frequency = cv_model.selection_frequency_
+    names = names_for(cv_model, names)
+    selected = np.flatnonzero(frequency)
+    order = np.lexsort((-feature_lengths(cv_model.coef_)[selected], -frequency[selected]))
+    shown = selected[order][: max(top, 0)]
+    ax = axes_for(ax, size=(5.5, 1.2 + 0.2 * max(len(shown), 5)))
+    final = np.isin(shown, cv_model.support_)
+    bars = ax.barh(np.arange(len(shown)), frequency[shown], height=0.7, color="C0")
+    for bar, used in zip(bars, final, strict=True):
+        bar.set_alpha(1.0 if used else 0.35)
+    ax.set_ylim(max(len(shown), 1) - 0.4, -0.6)
+    ax.set_yticks(
+        range(len(shown)), [shortened(names[i]) for i in shown], parse_math=False,
+        fontsize=font_size(ax, len(shown)),
+    )  # fmt: skip
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlim(0.0, 1.0)
+    ax.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
+    explained = "" if final.all() else "\n(pale: not in the model fitted on all data)"
+    ax.set_xlabel("Share of the folds that select the feature" + explained)
+    hidden = len(selected) - len(shown)
+    ax.set_title(
+        f"λ = {cv_model.lam_:.3g}, {len(selected)} features selected in some fold"
+        + (f", the first {len(shown)} shown" if hidden else ""),
+        fontsize="medium",
+    )
+    return plain(ax)
+
+
+def _count_on_top(ax: Axes, lambdas: Vector, counts: Vector) -> None:
+    """The number of features at some of the strengths, far enough from each other to be read."""
+    from matplotlib.ticker import NullLocator
+
+    along = np.log(lambdas / lambdas[0]) / np.log(lambdas[-1] / lambdas[0])
+    at = [0]
+    for k in range(1, len(along)):
+        if along[k] - along[at[-1]] > 0.12:
+            at.append(k)
+    above = ax.secondary_xaxis("top")
+    above.set_xticks(lambdas[at], [f"{count:.0f}" for count in counts[at]], fontsize="small")
+    above.xaxis.set_minor_locator(NullLocator())
+    above.set_xlabel("Mean number of features", labelpad=6.0)
+    above.tick_params(length=2.0)
+    above.spines["top"].set_visible(False)
