@@ -378,4 +378,4 @@ def test_large_data_are_not_copied(form, n_classes, multi_class):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # What else there is grows with the rows, not with their entries; joint descent walks along columns.
-    assert peak < (1.25 if multi_class == "ovr" or n_classes == 2 else 5.0) * size
+    assert peak < (2.0 if multi_class == "ovr" or n_classes == 2 else 5.0) * size
