@@ -379,3 +379,17 @@ def test_large_data_are_not_copied(form, n_classes, multi_class):
     tracemalloc.stop()
     # What else there is grows with the rows, not with their entries; joint descent walks along columns.
     assert peak < (2.0 if multi_class == "ovr" or n_classes == 2 else 5.0) * size
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-4, 1e-6])
+@pytest.mark.parametrize("lam", [2.0, 20.0, 100.0])
+def test_zeros_cost_no_more_than_the_smoothing_itself(lam, delta):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    rounded, kept = (
+        SparseSVC(lam=lam, delta=delta, zero_tol=zero_tol, tol=1e-10).fit(X, y) for zero_tol in ("auto", 0.0)
+    )
+    zeros = X.shape[1] - len(rounded.support_)
+    assert zeros > 0
+    assert np.all(rounded.coef_[0, ~rounded.get_support()] == 0.0)
+    assert 0.0 <= rounded.objective_ - kept.objective_ <= zeros * lam * delta
