@@ -7,10 +7,11 @@ point with the zeros, must not pull any of them harder than the potential can re
     |∂_i loss| ≤ c_i max |φ'|,
 
 which is the very condition for a zero of the sharp problem (λ for the hyperbolic potential, as for ℓ1). Those
-that are pulled harder keep their value, and the others are looked at again. What this costs: a coefficient w
-in balance with the loss gives away c_i (φ(0) - φ(w) + φ'(w) w) to first order, which is at most c_i λ δ for the
-hyperbolic potential: no more than the smooth potential differs from ℓ1 by itself. Potentials with a kink have exact
+that are pulled harder keep their value, and the others are looked at again. Potentials with a kink have exact
 zeros already, ℓ2 and "none" have none to find: their width is 0 and nothing is touched.
+
+What it costs: a coefficient w in balance with the loss gives away c_i (φ(0) - φ(w) + φ'(w) w) to first order,
+which is at most c_i λ δ for the hyperbolic potential: no more than it differs from ℓ1 by itself.
 """
 
 from __future__ import annotations
