@@ -227,3 +227,98 @@ def test_no_finite_score_is_an_error():
     X, y, _ = small_problem()
     with pytest.raises(ValueError, match="not finite"):
         SparseSVCCV("l1", lambdas=2, scoring=lambda model, X, y: np.nan).fit(X, y)
+
+
+# What others stumbled over ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1, 3, 10])
+def test_max_features_of_a_potential_that_is_not_convex(limit, cancer):
+    model = SparseSVC("welsch", lam=0.01, max_features=limit).fit(*cancer)
+    assert 1 <= len(model.support_) <= limit
+
+
+def test_max_features_goes_down_to_lam_however_small(cancer):
+    assert SparseSVC("l1", lam=1e-5, max_features=30).fit(*cancer).lam_ == 1e-5
+
+
+def test_max_features_ends_when_a_callback_says_so(cancer):
+    from majorant.callbacks import Callback
+    from majorant.status import Status
+
+    class Enough(Callback):
+        runs = 0
+
+        def on_begin(self, objective, tol):
+            self.runs += 1
+
+        def on_iterate(self, iterate, record):
+            return Status.STOPPED
+
+    enough = Enough()
+    SparseSVC("l1", lam=0.1, max_features=5).set_callbacks(enough).fit(*cancer)
+    assert enough.runs == 1
+
+
+def test_models_of_a_path_can_be_fitted_again(cancer):
+    from sklearn.base import clone
+
+    for penalty in ("l1", L1(1.0)):
+        model = sparse_svc_path(*cancer, penalty, lambdas=[50.0]).models[0]
+        again = clone(model).fit(*cancer)
+        assert again.lam_ == 50.0
+        assert np.isclose(again.objective_, model.objective_, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"lambdas": 2.5}, "whole number"),
+        ({"lambdas": "auto"}, "whole number"),
+        ({"lambdas": [[1.0, 2.0]]}, "non-negative"),
+        ({"ratio": 2.0}, "ratio=2.0"),
+        ({"eta": -1.0}, "eta"),
+        ({"multi_class": "jont"}, "multi_class"),
+        ({"penalty": "none"}, "penalty='l1'"),
+    ],
+)
+def test_a_path_says_what_is_wrong(arguments, message, cancer):
+    with pytest.raises(ValueError, match=message):
+        sparse_svc_path(*cancer, **arguments)
+
+
+def test_a_path_has_no_use_for_a_strength(cancer):
+    with pytest.raises(TypeError, match="no use for lam"):
+        lambda_max(*cancer, "l1", lam=3.0)
+
+
+def test_folds_that_do_not_converge_are_told_of(cancer):
+    from sklearn.exceptions import ConvergenceWarning
+
+    with pytest.warns(ConvergenceWarning, match="along the path did not converge"):
+        SparseSVCCV("l1", lambdas=3, max_iter=1, tol=1e-12).fit(*cancer)
+
+
+def test_at_lambda_max_itself_there_is_no_feature(cancer):
+    X, y = cancer
+    for form in (np.asfortranarray, np.ascontiguousarray, sp.csr_array):
+        strength = lambda_max(form(X), y, "l1")
+        assert len(SparseSVC("l1", lam=strength).fit(form(X), y).support_) == 0
+
+
+def test_a_path_is_shown_in_one_line(cancer):
+    assert repr(sparse_svc_path(*cancer, "l1", lambdas=[100.0, 1.0])).startswith(
+        "Path(2 models, lam 100 to 1"
+    )
+
+
+def test_a_path_of_a_potential_that_is_not_convex(cancer):
+    path = sparse_svc_path(*cancer, "welsch", lambdas=6, ratio=1e-3)
+    sizes = [len(model.support_) for model in path.models]
+    assert sizes[0] == 0
+    assert sizes[-1] > 5
+    alone = SparseSVC("welsch", lam=path.lambdas[3]).fit(*cancer)
+    assert np.array_equal(path.models[3].support_, alone.support_)
+    strength = lambda_max(*cancer, "welsch")
+    assert len(SparseSVC("welsch", lam=strength).fit(*cancer).support_) == 0
+    assert len(SparseSVC("welsch", lam=0.98 * strength).fit(*cancer).support_) > 0

@@ -143,8 +143,8 @@ class EarlyStopping(Callback):
 
     What is best is the accuracy on the validation rows; of a class against the rest, the mean of the accuracy
     on that class and of that on the rest, since "never this class" is right for most rows. Of equally good
-    models, the last is kept. Where the best is not the last one, the status of the run is
-    `Status.STOPPED`, also if the solver went on to converge.
+    models, the last is kept. Where the best is not the last one, a run that has converged or stalled has the
+    status `Status.STOPPED`, unless the best one is within the tolerance as well.
 
     Parameters
     ----------

@@ -151,13 +151,16 @@ class JointObjective:
     def certify(self, theta: Vector) -> tuple[Evaluated, Certificate]:
         """θ evaluated afresh, and what is certain of it."""
         audits = [
-            rows.audit(row, lengths=False) for rows, row in zip(self.classes, self.matrix(theta), strict=True)
+            rows.audit(row, lengths=not self.bounded)
+            for rows, row in zip(self.classes, self.matrix(theta), strict=True)
         ]
         gradient = np.concatenate([audit.loss.gradient for audit in audits])
         at = Evaluated(theta, sum(audit.loss.value for audit in audits) + self.penalty(theta), gradient)
-        stationarity = float(np.max(self.violations(at)))
+        violations = self.violations(at)
         if not self.bounded:
-            return at, Certificate(stationarity)
+            squares = np.mean([audit.squares for audit in audits], axis=0)
+            return at, Certificate(float(np.max(violations * self.single.active_share(squares))))
+        stationarity = float(np.max(violations))
         pairs = zip(self.matrix(theta), audits, strict=True)
         parts = [balanced(row, (audit.negative, audit.positive)) for row, audit in pairs]
         linear, square, pulls = zip(*parts, strict=True)

@@ -149,10 +149,16 @@ class Objective:
         if self.bounded:
             gap = self._gap(at, (audit.negative, audit.positive))
             return at, Certificate(float(np.max(violations)), gap)
-        # A feature that no active row has is measured by all rows, as in `violations`.
-        squares = np.where(audit.squares > 0, audit.squares, self.rows.gram_diagonal)
-        longer = np.sqrt(self.rows.gram_diagonal / np.where(squares > 0, squares, 1.0))
-        return at, Certificate(float(np.max(violations * np.where(squares > 0, longer, 1.0))))
+        return at, Certificate(float(np.max(violations * self.active_share(audit.squares))))
+
+    def active_share(self, squares: Vector) -> Vector:
+        """How much longer each feature is over all rows than over the active ones, of these squared lengths.
+
+        A feature that no active row has is measured by all rows, as in `violations`.
+        """
+        whole = self.rows.gram_diagonal
+        squares = np.where(squares > 0, squares, whole)
+        return np.where(squares > 0, np.sqrt(whole / np.where(squares > 0, squares, 1.0)), 1.0)
 
     def estimate(self, at: Evaluated) -> Certificate:
         """The part of the certificate that decides, as far as it is known without a pass over the rows.

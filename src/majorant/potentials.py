@@ -136,7 +136,9 @@ class Potential(ABC):
     def at_strength(self, lam: float) -> Self:
         """The same potential with another λ, which multiplies it."""
         if "lam" not in {field.name for field in fields(self)}:  # type: ignore[arg-type]
-            raise MajorantError(f"the potential {self.name!r} has no strength 'lam' to vary")
+            raise MajorantError(
+                f"the potential {self.name!r} has no strength 'lam' to vary: use e.g. penalty='l1'"
+            )
         return replace(self, lam=lam)  # type: ignore[type-var]
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -26,7 +27,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import _check_sample_weight
 
 from majorant.estimators.linear import LinearClassifier
-from majorant.estimators.path import follow, strengths_for
+from majorant.estimators.path import follow, strengths_for, warn_of_failures
 from majorant.estimators.selection import PenaltyParameter
 from majorant.estimators.svc import SparseSVC
 from majorant.estimators.training import Training
@@ -190,8 +191,9 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
             delayed(_fold)(template, X, y, sample_weight, split, self.lambdas_, scorer, score_params)
             for split in splits
         )
-        scores = np.stack([scores for scores, _ in folds], axis=1)
-        self._choose(scores, [supports for _, supports in folds], training.n_features)
+        scores = np.stack([scores for scores, _, _ in folds], axis=1)
+        self._choose(scores, [supports for _, supports, _ in folds], training.n_features)
+        warn_of_failures([model for _, _, failed in folds for model in failed], scores.size)
         self._refit(training)
         return self
 
@@ -301,8 +303,8 @@ def _fold(
     strengths: Vector,
     scorer: Any,
     score_params: Mapping[str, Any],
-) -> tuple[Vector, Supports]:
-    """The score and the features for every strength, of one fold."""
+) -> tuple[Vector, Supports, list[SparseSVC]]:
+    """The score and the features for every strength, of one fold; and the models that did not converge."""
     train, test = split
     weights = None if sample_weight is None else sample_weight[train]
     training = Training(clone(template), _safe_indexing(X, train), _safe_indexing(y, train), weights)
@@ -311,11 +313,13 @@ def _fold(
         name: _safe_indexing(value, test) if value is not None else None
         for name, value in score_params.items()
     }
-    scores, supports = [], []
+    scores, supports, failed = [], [], []
     for model in follow(training, strengths):
         if model.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        scores.append(scorer(model.densify(), X_test, y_test, **extra))
+        if not model.converged_:
+            failed.append(model)
+        scores.append(scorer(copy(model).densify(), X_test, y_test, **extra))
         # Indices, not coefficients: what is kept of a strength is as small as its model.
         supports.append(model.support_.astype(np.int32))
-    return np.array(scores, dtype=np.float64), supports
+    return np.array(scores, dtype=np.float64), supports, failed

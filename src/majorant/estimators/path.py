@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from majorant.errors import MajorantError
 from majorant.estimators.strengths import default_strengths, lambda_max_of
 from majorant.estimators.svc import SparseSVC
 from majorant.estimators.training import Training
@@ -49,7 +49,18 @@ def lambda_max(
     float
         Infinity for penalties that make no coefficient zero, such as "l2".
     """
-    return lambda_max_of(Training(SparseSVC(penalty, **params), X, y, sample_weight))
+    return lambda_max_of(_training(penalty, params, X, y, sample_weight))
+
+
+def _training(
+    penalty: str | Potential, params: Mapping[str, Any], X: Any, y: Any, sample_weight: ArrayLike | None
+) -> Training:
+    unused = {"lam", "warm_start", "verbose"} & params.keys()
+    if unused:
+        raise TypeError(f"A path has no use for {', '.join(sorted(unused))}: leave it out.")
+    estimator = SparseSVC(penalty, **params)
+    estimator._validate_params()
+    return Training(estimator, X, y, sample_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +88,13 @@ class Path:
 
     def __len__(self) -> int:
         return len(self.models)
+
+    def __repr__(self) -> str:
+        first, last = self.models[0], self.models[-1]
+        return (
+            f"Path({len(self)} models, lam {first.lam_:.3g} to {last.lam_:.3g}, "
+            f"{len(first.support_)} to {len(last.support_)} features)"
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """One row per strength: number of features, objective, certificate, iterations."""
@@ -140,8 +158,8 @@ def sparse_svc_path(
         The last strength, relative to the first.
     sample_weight : array (n_samples,), optional
     **params
-        Other parameters of `SparseSVC`. With `max_features`, the path ends before the first model that has
-        more of them.
+        Other parameters of `SparseSVC`, but `lam`, `warm_start` and `verbose`. With `max_features`, the path
+        ends before the first model that has more of them.
 
     Returns
     -------
@@ -149,53 +167,60 @@ def sparse_svc_path(
         ``path.models`` are fitted estimators (with sparse coefficients), ``path.lambdas`` and
         ``path.coefs`` arrays, ``path.to_frame()`` an overview.
     """
-    estimator = SparseSVC(penalty, **params)
-    estimator._validate_params()
-    training = Training(estimator, X, y, sample_weight)
+    training = _training(penalty, params, X, y, sample_weight)
+    limit = training.estimator.max_features
     models = []
     for model in follow(training, strengths_for(training, lambdas, ratio)):
         models.append(model)
         if model.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        if estimator.max_features is not None and len(model.support_) > estimator.max_features:
+        if limit is not None and len(model.support_) > limit:
             models.pop()
             break
-    failed = [model for model in models if not model.converged_]
+    if not models:
+        raise ValueError(f"Already the first model of the path has more than max_features={limit} features.")
+    warn_of_failures([model for model in models if not model.converged_], len(models))
+    return Path(tuple(models))
+
+
+def warn_of_failures(failed: Sequence[SparseSVC], count: int) -> None:
+    """One warning for all models, out of so many, that did not converge."""
     if failed:
         warnings.warn(
-            f"{len(failed)} of {len(models)} models of the path did not converge, the first at "
+            f"{len(failed)} of {count} models along the path did not converge, the first at "
             f"lam={failed[0].lam_:.3g} (gap {failed[0].gap_:.1e}, stationarity "
             f"{failed[0].stationarity_:.1e}): increase max_iter, or end the path earlier (ratio).",
             ConvergenceWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return Path(tuple(models))
 
 
 def strengths_for(training: Training, lambdas: int | ArrayLike, ratio: float) -> Vector:
     """The strengths asked for, strongest first."""
-    if not np.ndim(lambdas):
-        count = int(lambdas)  # type: ignore[arg-type]
-        if count < 1 or not 0.0 < ratio < 1.0:
-            raise ValueError(f"lambdas={lambdas!r} must be at least 1, and ratio={ratio!r} between 0 and 1.")
-        return default_strengths(training, count, ratio)
-    values = np.unique(np.asarray(lambdas, dtype=np.float64))[::-1]
-    if values.ndim != 1 or not len(values) or not np.all(np.isfinite(values)) or values[-1] < 0.0:
-        raise ValueError("lambdas must be a number of strengths, or an array of non-negative ones.")
-    return values
+    count: Any = lambdas
+    if isinstance(count, str) or not np.ndim(count):
+        if not isinstance(count, Integral) or int(count) < 1:
+            raise ValueError(f"lambdas={count!r} must be a whole number of strengths, at least 1.")
+        if not 0.0 < ratio < 1.0:
+            raise ValueError(f"ratio={ratio!r}, the last strength relative to the first, must be in ]0, 1[.")
+        return default_strengths(training, int(count), ratio)
+    values = np.asarray(lambdas, dtype=np.float64)
+    if values.ndim != 1 or not len(values) or not np.all(np.isfinite(values)) or np.any(values < 0.0):
+        raise ValueError("lambdas must be a number of strengths, or a list of finite, non-negative ones.")
+    return np.unique(values)[::-1]
 
 
 def follow(training: Training, strengths: Vector) -> Iterator[SparseSVC]:
     """A fitted model for every strength, in the order given."""
     template = training.estimator
     for lam in strengths.tolist():
-        try:
-            potential = training.potential.at_strength(lam)
-        except MajorantError as error:
-            raise ValueError(str(error)) from error
+        potential = training.potential.at_strength(lam)
         results = training.run(potential)
         model = copy(template)
-        model.lam = lam
+        if isinstance(template.penalty, Potential):
+            model.penalty = potential
+        else:
+            model.lam = lam
         model.solver_ = training.solver_for(training.objectives(potential)[0])
         model._store(training, potential, results)
         yield model.sparsify()

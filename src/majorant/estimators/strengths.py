@@ -7,15 +7,17 @@ means zero, against the pull of the loss,
 
 at the best point without them: its intercept, and the features that go unpenalised (c_i = 0), are at
 their optimum. h is λ for ℓ1, and 0.995 λ for the hyperbolic potential, whose bottom ends at 10 δ (its
-coefficients, though, are not quite zero there, so that the answer is as exact as δ is small). Potentials that
-never mean zero (ℓ2) never select, and the answer is infinity.
+coefficients, though, are not quite zero there, so that the answer is as exact as δ is small). Where φ is not
+convex, that is where zero becomes a local minimum, and a fit may find a lower one elsewhere: then the answer
+is found by fitting, to a thousandth. Potentials that never mean zero (ℓ2) never select, and it is infinity.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -37,6 +39,36 @@ EXACTNESS = 1e-3
 
 def lambda_max_of(training: Training) -> float:
     """The smallest λ that selects no feature."""
+    bound = _holding_strength(training)
+    if training.potential.convex or not 0.0 < bound < math.inf:
+        return bound
+    high, _ = _strong_enough(partial(_fit_at, training, limit=_n_free(training)), bound)
+    low = 0.5 * high
+    if high == bound:
+        return bound
+    while high > (1.0 + EXACTNESS) * low:
+        middle = math.sqrt(high * low)
+        few = _fit_at(training, middle, limit=_n_free(training))[2]
+        low, high = (low, middle) if few else (middle, high)
+    return high
+
+
+def _n_free(training: Training) -> int:
+    """How many features go unpenalised, and are always in."""
+    return int(np.count_nonzero(training.objectives(training.potential)[0].factor == 0.0))
+
+
+def _fit_at(
+    training: Training, lam: float, callbacks: Sequence[Callback] = (), *, limit: int
+) -> tuple[Potential, list[Result], bool]:
+    """The potential of that strength, a run with it, and whether it selects few enough features."""
+    potential = training.potential.at_strength(lam)
+    results = training.run(potential, callbacks)
+    return potential, results, count_features(training, potential, results) <= limit
+
+
+def _holding_strength(training: Training) -> float:
+    """The smallest λ whose potential holds all penalised features at zero against the pull there."""
     unit = _holding_slope(training.potential.at_strength(1.0))
     if unit == 0.0:
         return math.inf
@@ -44,7 +76,8 @@ def lambda_max_of(training: Training) -> float:
     penalised = factor > 0.0
     gradients = np.stack([rows.loss(_null_point(training, rows)).gradient[:-1] for rows in training.rows])
     pulls = lengths(gradients) if training.joint else np.abs(gradients).max(axis=0)
-    return float(np.max(pulls[penalised] / factor[penalised], initial=0.0)) / unit
+    # A little more than what rounding may hide.
+    return (1.0 + 1e-10) * float(np.max(pulls[penalised] / factor[penalised], initial=0.0)) / unit
 
 
 def _holding_slope(potential: Potential) -> float:
@@ -101,46 +134,60 @@ def limit_features(
     Along a path from the strength that selects none; the last part of the way is found by bisection.
     """
     strength = float(getattr(training.potential, "lam", math.nan))
-    largest = lambda_max_of(training)
+    largest = _holding_strength(training)
     if not math.isfinite(largest):
         raise ValueError(
             f"max_features={limit} needs a penalty that makes coefficients zero, and "
             f"{training.potential.name!r} makes none: use e.g. penalty='l1'."
         )
-    free = int(np.count_nonzero(training.objectives(training.potential)[0].factor == 0.0))
+    free = _n_free(training)
     if free > limit:
         raise ValueError(
             f"max_features={limit} is less than the {free} features that penalty_factor leaves unpenalised."
         )
 
-    def run(lam: float) -> tuple[Potential, list[Result], bool]:
-        potential = training.potential.at_strength(lam)
-        results = training.run(potential, callbacks)
-        return potential, results, count_features(training, potential, results) <= limit
+    run = partial(_fit_at, training, callbacks=callbacks, limit=limit)
 
-    def interrupted(results: list[Result]) -> bool:
-        return any(result.status is Status.INTERRUPTED for result in results)
+    def ended(results: list[Result]) -> bool:
+        """Whether somebody wants no more runs."""
+        return any(
+            result.status in (Status.INTERRUPTED, Status.STOPPED, Status.TIME_LIMIT) for result in results
+        )
 
-    start = max(strength, largest)
-    count = 1 + math.ceil(PER_DECADE * math.log10(start / max(strength, 1e-6 * start)))
-    good = low = start
-    best = run(start)
-    for low in np.geomspace(start, max(strength, 1e-6 * start), max(count, 2))[1:].tolist():
-        if interrupted(best[1]):
-            return best[:2]
-        here = run(low)
-        if not here[2]:
-            break
-        good, best = low, here
-    else:
-        return best[:2]
+    good, best = _strong_enough(run, max(strength, largest))
+    low = good
+    if good > strength:
+        floor = max(strength, 1e-6 * good)
+        count = 1 + math.ceil(PER_DECADE * math.log10(good / floor))
+        way = np.geomspace(good, floor, max(count, 2))[1:].tolist()
+        for low in way if floor == strength else [*way, strength]:
+            if ended(best[1]):
+                return best[:2]
+            here = run(low)
+            if not here[2]:
+                break
+            good, best = low, here
     while good > (1.0 + EXACTNESS) * low:
-        middle = math.sqrt(good * low)
+        middle = math.sqrt(good * low) if low > 0.0 else 0.5 * good
         here = run(middle)
-        if interrupted(here[1]):
+        if ended(here[1]):
             break
         if here[2]:
             good, best = middle, here
         else:
             low = middle
     return best[:2]
+
+
+def _strong_enough(
+    run: Callable[[float], tuple[Potential, list[Result], bool]], start: float
+) -> tuple[float, tuple[Potential, list[Result], bool]]:
+    """The start, or twice as much as often as it takes to select few enough features."""
+    for strength in start * 2.0 ** np.arange(60):
+        answer = run(float(strength))
+        if answer[2]:
+            return float(strength), answer
+    raise ValueError(
+        "However strong the penalty, too many features are selected: standardise the features, or use a "
+        "convex penalty, e.g. 'l1'."
+    )

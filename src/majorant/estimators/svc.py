@@ -356,4 +356,4 @@ def _overall(results: Sequence[Result]) -> Certificate:
     gaps = np.array([result.certificate.gap for result in results])
     total = values.sum()
     gap = float(gaps @ values / total) if total > 0.0 else float(gaps.max())
-    return Certificate(float(max(result.certificate.stationarity for result in results)), gap)
+    return Certificate(float(np.max([result.certificate.stationarity for result in results])), gap)

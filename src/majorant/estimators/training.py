@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -135,7 +135,10 @@ class Training:
             jobs = min(effective_n_jobs(self.estimator.n_jobs), len(objectives))
             each = _at_the_same_time(jobs) if jobs > 1 else _one_by_one
             results = each(task, list(zip(objectives, self._starts, watchers, strict=True)))
-        self._starts = [result.iterate.theta for result in results]
+        # From where a non-convex run ended, the next would not leave; it finds its own way, from zero.
+        self.start(None)
+        if potential.convex:
+            self._starts = [result.iterate.theta for result in results]
         return results
 
 
@@ -175,7 +178,9 @@ def _at_the_same_time(jobs: int) -> Callable[[Task, Sequence[Problem]], list[Res
                 for objective, start, watchers in problems
             ]
             try:
-                wait(futures)
+                finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
+                if any(future.exception() for future in finished):
+                    pressed.set()  # the others need not go on
             except KeyboardInterrupt:
                 pressed.set()
             return [future.result() for future in futures]

@@ -103,9 +103,10 @@ class Rows(ABC):
         """g(Lθ) = Σ_k s_k ρ²((Lθ)_k) and its gradient Lᵀ∇g(Lθ), Eq. (eq:gradient)."""
         if not theta.any():
             return self.loss_at_zero
-        if self._last is None or not np.array_equal(self._last[0], theta):
-            self._last = theta.copy(), self.total(lambda block: block.loss(theta))
-        return self._last[1]
+        last = self._last
+        if last is None or not np.array_equal(last[0], theta):
+            last = self._last = theta.copy(), self.total(lambda block: block.loss(theta))
+        return last[1]
 
     # A run often begins where another has ended, with another penalty but the same loss.
     _last: tuple[Vector, LossSum] | None = None

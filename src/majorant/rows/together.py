@@ -17,6 +17,7 @@ Answer = TypeVar("Answer")
 
 WORKER = "majorant worker"
 
+_hiring = threading.Lock()
 _inbox: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]]] | None = None
 
 
@@ -53,10 +54,13 @@ def _in_context(task: Callable[[], Answer]) -> Callable[[], Answer]:
 
 def _hire() -> SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]]]:
     global _inbox
-    _inbox = SimpleQueue()
-    for _ in range(max(1, (os.cpu_count() or 1) - 1)):
-        threading.Thread(target=_work, args=(_inbox,), name=WORKER, daemon=True).start()
-    return _inbox
+    with _hiring:  # fits in several threads may come here at the same time
+        if _inbox is None:
+            inbox: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]]] = SimpleQueue()
+            for _ in range(max(1, (os.cpu_count() or 1) - 1)):
+                threading.Thread(target=_work, args=(inbox,), name=WORKER, daemon=True).start()
+            _inbox = inbox
+        return _inbox
 
 
 def _work(inbox: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]]]) -> None:
@@ -71,8 +75,8 @@ def _work(inbox: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]]]) -> Non
 
 def _forget() -> None:
     """A forked process has none of its parent's threads."""
-    global _inbox
-    _inbox = None
+    global _inbox, _hiring
+    _inbox, _hiring = None, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -87,16 +87,16 @@ def solve(
     seed: int = 0,
     callbacks: Sequence[Callback] = (),
 ) -> Result:
-    """Run a solver until the stationarity is at most `tol`, or until something else ends it.
+    """Run a solver until the certificate is within `tol`, or until something else ends it.
 
     Parameters
     ----------
     solver, objective
         What to run and on what. A solver that cannot says so before anything is computed.
-    theta : array (n_features + 1,), optional
+    theta : array (objective.size,), optional
         The starting point, 0 by default.
     tol : float
-        The stationarity (`Objective.stationarity`) at which to stop.
+        The error of the certificate (`Certificate.error`) at which to stop.
     max_iter : int
         The most iterations (epochs of a stochastic solver) to take.
     seed : int

@@ -3,7 +3,7 @@
 Some potentials are approached over stepping stones (`Potential.stepping_stones`): the hyperbolic one is
 first solved as ℓ1, which finds out quickly which coefficients matter; from there a few Newton steps are
 enough, where from zero they are dozens. A non-convex one starts wide and is narrowed. Whatever the way, every
-iterate yielded has a smaller Φ than the one before.
+iterate yielded has a Φ no larger than the one before.
 """
 
 from __future__ import annotations

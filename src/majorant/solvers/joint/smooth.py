@@ -1,7 +1,8 @@
-"""A differentiable potential: Newton's method on all classes together, its equations by conjugate gradients.
+"""A differentiable potential: Newton's method on all classes together.
 
 The joint counterpart of `newton/conjugate.py`. The classes are coupled by the penalty alone, feature by
 feature: by the exact Hessian where φ is convex; where it is not, by the half-quadratic ψ I, which majorises.
+Newton's equations are solved by a factorisation where they are small, else by conjugate gradients.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def newton_direction(
     max_steps: int = MAX_STEPS,
 ) -> Vector:
     """The gradient over the curvature, the equations solved to that accuracy."""
-    penalty = _PenaltyCurvature(objective, theta)
+    penalty = PenaltyCurvature(objective, theta)
     if quadratic.gram and not penalty.less.any():
         return quadratic.solve(penalty.across, gradient)
     if quadratic.gram and len(theta) <= DIRECT:
@@ -61,7 +62,7 @@ def newton_direction(
     )
 
 
-class _PenaltyCurvature:
+class PenaltyCurvature:
     """The Hessian of Σ c_i φ(‖W_·i‖) + η/2 ‖W‖²: one number across a feature's direction, one along it."""
 
     def __init__(self, objective: JointObjective, theta: Vector) -> None:
@@ -108,7 +109,7 @@ class JointQuadratic:
             solutions.append(solve_positive(A, row, self.noise, FLOOR))
         return np.concatenate(solutions)
 
-    def matrix_with(self, penalty: _PenaltyCurvature) -> Matrix:
+    def matrix_with(self, penalty: PenaltyCurvature) -> Matrix:
         """The Hessian: a block for each class, and the penalty's, which ties them feature by feature."""
         C, p = len(self.parts), len(self.parts[0].c)
         A = np.zeros((C, p, C, p))
@@ -136,5 +137,6 @@ class JointQuadratic:
             part.settle(row)
 
     def refresh(self, theta: Vector) -> None:
+        self.theta = theta
         for part, row in zip(self.parts, self.matrix(theta), strict=True):
             part.refresh(row)
