@@ -274,3 +274,23 @@ def test_zero_is_optimal_when_classes_balance():
     objective = Objective(MemoryRows(np.zeros((4, 2)), np.array([1.0, -1, 1, -1])), L2(1.0))
     result = solve(MM(), objective)
     assert (result.status, result.n_iter) == (Status.CONVERGED, 0)
+
+
+def test_ctrl_c_in_the_last_iteration_is_not_lost():
+    class Press(Callback):
+        def on_iterate(self, iterate, record):
+            if record.certificate.error <= 1e-6:
+                signal.raise_signal(signal.SIGINT)
+
+    result = solve(Newton(), random_objective(L2(1.0)), tol=1e-6, callbacks=[Press()])
+    assert result.status is Status.INTERRUPTED
+    assert result.certificate.error <= 1e-6
+
+
+def test_a_callback_answers_with_a_status():
+    class Truth(Callback):
+        def on_iterate(self, iterate, record):
+            return True
+
+    with pytest.raises(TypeError, match="must return a Status or None, got True"):
+        solve(Newton(), random_objective(L2(1.0)), callbacks=[Truth()])

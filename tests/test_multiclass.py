@@ -284,3 +284,25 @@ def test_ctrl_c_keeps_what_there_is():
     assert model.coef_.shape == (3, 6)
     assert model.coef_[0].any()
     assert not model.coef_[1:].any()
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "joint"])
+@pytest.mark.parametrize("lam", [1e-3, 1e-5, 1e-6])
+def test_a_faint_penalty_on_separable_data(multi_class, lam):
+    X, y, _ = problem(p=8)
+    model = SparseSVC("l1", lam=lam, multi_class=multi_class).fit(X + 30.0 * np.eye(8)[:3][y], y)
+    assert model.converged_
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-120, 1.0, 1e120, 1e200])
+def test_lengths_whose_squares_leave_the_range(size):
+    W = np.array([[3.0, 0.0, 1.0], [4.0, 0.0, 0.0]])
+    assert np.allclose(lengths(size * W) / size, [5.0, 0.0, 1.0])
+
+
+def test_what_the_gap_proves():
+    X, y, _ = problem()
+    model = SparseSVC("hyperbolic", lam=5.0, delta=0.05).fit(X, y)
+    exact = SparseSVC("hyperbolic", lam=5.0, delta=0.05, tol=1e-12, zero_tol=0.0).fit(X, y)
+    assert model.lower_bound_ <= exact.objective_ <= model.objective_
+    assert np.isnan(SparseSVC("welsch").fit(X, y).lower_bound_)

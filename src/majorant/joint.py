@@ -210,5 +210,8 @@ AnyObjective: TypeAlias = Objective | JointObjective
 
 
 def lengths(W: Matrix) -> Vector:
-    """The length of every column."""
-    return np.asarray(np.sqrt(np.einsum("ci,ci->i", W, W)))
+    """The length of every column, whose squares may be beyond the range of numbers."""
+    top = float(np.max(np.abs(W), initial=0.0))
+    if 1e-100 < top < 1e100 or top == 0.0 or not math.isfinite(top):
+        return np.asarray(np.sqrt(np.einsum("ci,ci->i", W, W)))
+    return np.asarray(top * lengths(W / top))

@@ -125,7 +125,7 @@ class Potential(ABC):
     def from_settings(cls, *, lam: float, delta: float) -> Self:
         """Build the potential from the two numbers an estimator holds; each takes what it knows."""
         known = {"lam": lam, "delta": delta}
-        names = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        names = cls._parameters()
         if unknown := names - known.keys():
             raise MajorantError(
                 f"the potential {cls.name!r} has the parameter {', '.join(sorted(unknown))}: pass an "
@@ -133,9 +133,18 @@ class Potential(ABC):
             )
         return cls(**{name: known[name] for name in names})
 
+    @classmethod
+    def _parameters(cls) -> set[str]:
+        try:
+            return {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        except TypeError as error:
+            raise MajorantError(
+                f"the potential {cls.name!r} must be a dataclass: decorate it with @dataclass(frozen=True)"
+            ) from error
+
     def at_strength(self, lam: float) -> Self:
         """The same potential with another λ, which multiplies it."""
-        if "lam" not in {field.name for field in fields(self)}:  # type: ignore[arg-type]
+        if "lam" not in self._parameters():
             raise MajorantError(
                 f"the potential {self.name!r} has no strength 'lam' to vary: use e.g. penalty='l1'"
             )

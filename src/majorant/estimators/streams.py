@@ -155,6 +155,8 @@ def _continued(estimator: SparseSVC, solver: StochasticSolver, shape: tuple[int,
         for twin in twins:
             if twin.solver != solver:
                 twin.follow(solver)
+            if not estimator.fit_intercept:
+                twin.theta[-1] = 0.0
         return twins
     fitted = hasattr(estimator, "coef_")
     starts = estimator._coefficients() if fitted else np.zeros(shape)

@@ -76,8 +76,8 @@ def _holding_strength(training: Training) -> float:
     penalised = factor > 0.0
     gradients = np.stack([rows.loss(_null_point(training, rows)).gradient[:-1] for rows in training.rows])
     pulls = lengths(gradients) if training.joint else np.abs(gradients).max(axis=0)
-    # A little more than what rounding may hide.
-    return (1.0 + 1e-10) * float(np.max(pulls[penalised] / factor[penalised], initial=0.0)) / unit
+    # A little more, which a fit to the default tolerance can tell.
+    return (1.0 + 1e-6) * float(np.max(pulls[penalised] / factor[penalised], initial=0.0)) / unit
 
 
 def _holding_slope(potential: Potential) -> float:

@@ -109,9 +109,11 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
     objective_ : float
         Φ at the coefficients, summed over the problems.
     gap_ : float
-        The duality gap relative to Φ: the minimum is no lower than (1 - gap_) Φ. nan for penalties that are
-        not convex, and where a feature has no penalty at all. Like `stationarity_`, at the point where the
-        solver stopped (before small coefficients are set to zero).
+        The duality gap relative to Φ. nan for penalties that are not convex, and where a feature has no
+        penalty at all. Like `stationarity_`, at the point where the solver stopped (before small coefficients
+        of a smooth penalty are set to zero, which `objective_` counts).
+    lower_bound_ : float
+        What the gap proves: no coefficients whatsoever have a smaller Φ. nan where there is no gap.
     stationarity_ : float
         The largest component of the gradient (at a kink, of the smallest subgradient), each in units of its
         feature's length over the rows inside the margin (all rows, where there is a gap), relative to θ = 0.
@@ -331,6 +333,8 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         self.objective_ = float(sum(at.value for at in ends))
         certificate = _overall(results)
         self.gap_, self.stationarity_ = certificate.gap, certificate.stationarity
+        reached = sum(result.iterate.value for result in results)
+        self.lower_bound_ = float((1.0 - certificate.gap) * reached)
         histories = [result.history for result in results]
         self.history_ = histories[0] if len(histories) == 1 else histories
 

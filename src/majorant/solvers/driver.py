@@ -144,18 +144,20 @@ class _Run:
         self._idle = 0
 
     def follow(self, iterates: Iterator[Iterate], max_iter: int) -> Status:
+        status = Status.MAX_ITER
         with CtrlC() as ctrl_c:
             try:
                 for n in range(max_iter + 1):
-                    if reason := self._take(n, self.clock.advance(iterates)):
-                        return reason
-                    if ctrl_c.pressed:
-                        return Status.INTERRUPTED
+                    reason = self._take(n, self.clock.advance(iterates))
+                    if reason or ctrl_c.pressed:
+                        status = reason or Status.INTERRUPTED
+                        break
             except KeyboardInterrupt:
                 if not self.history:
                     raise
-                return Status.INTERRUPTED
-        return Status.MAX_ITER
+                status = Status.INTERRUPTED
+        # Also if it was pressed in the last iteration: there may be other runs to come.
+        return Status.INTERRUPTED if ctrl_c.pressed else status
 
     def _take(self, n: int, iterate: Iterate) -> Status | None:
         """Measure an iterate, off the clock, and say whether to stop there."""
@@ -174,6 +176,9 @@ class _Run:
             return Status.NOT_FINITE
         self._record(n, at, certificate)
         answers = [callback.on_iterate(at, self.history[-1]) for callback in self.callbacks]
+        for callback, answer in zip(self.callbacks, answers, strict=True):
+            if not isinstance(answer, Status | None):
+                raise TypeError(f"{callback!r}.on_iterate must return a Status or None, got {answer!r}")
         if not isinstance(iterate, Underway):
             if certificate.error <= self.tol:
                 return Status.CONVERGED

@@ -8,6 +8,7 @@ iterate yielded has a Φ no larger than the one before.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import Generic, TypeVar
@@ -17,7 +18,7 @@ import numpy as np
 from majorant.joint import JointObjective
 from majorant.objective import Objective
 from majorant.potentials import L2
-from majorant.status import Evaluated, Iterate, Underway
+from majorant.status import Evaluated, Iterate, Underway, Vector
 
 # How far a stepping stone is solved before the next, and for how many steps at most; and a stronger penalty
 # on the way to one.
@@ -33,7 +34,24 @@ RIDGE_STEPS = 6
 FAINT_RIDGE = 1e-6
 WEAK = 1e-4
 
+# By which factor penalties that are too strong fall to the one asked for, at a time.
+FALL = 10.0
+
 Problem = TypeVar("Problem", Objective, JointObjective)
+
+
+def stronger_penalties(objective: Problem, limits: Vector, least: float) -> Iterator[Problem]:
+    """The problem with stronger penalties, one weaker than the other, if the pull at zero is so strong.
+
+    `limits` are the pulls that zeros can hold. The last strength is at least twice the one asked for.
+    """
+    held = limits > 0.0
+    strongest = float(np.max(objective.pulls_at_zero[held] / limits[held], initial=1.0))
+    if strongest <= least:
+        return
+    count = max(0, math.floor(math.log(strongest / 2.0, FALL)))
+    for factor in strongest / FALL ** np.arange(1, count + 1):
+        yield replace(objective, penalty_factor=factor * objective.factor)
 
 
 class Way(Generic[Problem]):

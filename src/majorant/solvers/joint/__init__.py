@@ -9,8 +9,11 @@ from majorant.joint import JointObjective
 from majorant.solvers.base import Solver
 from majorant.solvers.joint.descent import group_iterates
 from majorant.solvers.joint.smooth import smooth_iterates
-from majorant.solvers.way import Way
+from majorant.solvers.way import Way, stronger_penalties
 from majorant.status import Evaluated, Iterate, Vector
+
+# How many times stronger than the penalty the pull at zero is, for the penalty to be faint.
+FAINT = 1e3
 
 
 class JointNewton(Solver):
@@ -30,10 +33,16 @@ class JointNewton(Solver):
         return None
 
     def iterates(self, objective: Any, theta: Vector, seed: int) -> Iterator[Iterate]:
-        way = Way[JointObjective](objective, objective.evaluate(theta), descend)
+        way = Way[JointObjective](objective, objective.evaluate(theta), descend, approaches)
         yield way.end
         yield from way.over_stepping_stones()
         yield from descend(objective, way.end)
+
+
+def approaches(objective: JointObjective, here: Evaluated) -> Iterator[JointObjective]:
+    """From stronger penalties with a kink to a faint one, if the way begins at zero."""
+    if not objective.potential.smooth and not objective.lengths(here.theta).any():
+        yield from stronger_penalties(objective, objective.single.kink_slopes[:-1], least=FAINT)
 
 
 def descend(objective: JointObjective, start: Evaluated) -> Iterator[Iterate]:

@@ -18,7 +18,6 @@ Some potentials are approached over stepping stones (`solvers/way.py`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,13 +34,13 @@ from majorant.solvers.newton.conjugate import conjugate_iterates
 from majorant.solvers.newton.gram import gram_iterates
 from majorant.solvers.newton.row_side import row_side_iterates, suits
 from majorant.solvers.newton.working_set import working_set_iterates
-from majorant.solvers.way import Way
+from majorant.solvers.way import Way, stronger_penalties
 from majorant.status import Evaluated, Iterate, Vector
 
-# With at most so many rows, the strength of a penalty with a kink falls to its own by this factor at a time,
-# and each is solved roughly.
+# With at most so many rows, or if the pull at zero is so many times what a penalty with a kink can hold, its
+# strength falls to its own step by step.
 FEW_ROWS = 1000
-FALL = 10.0
+FAINT = 1e5
 
 # The sample that a cold start begins with: every so-manieth row, so many steps.
 SAMPLE = 16
@@ -99,21 +98,15 @@ class Newton(Solver):
         yield from iterates
 
     def _approaches(self, rows: MemoryRows, objective: Objective, here: Evaluated) -> Iterator[Objective]:
-        """With few rows, from strong penalties to the one asked for: by way of small supports all along.
+        """With few rows, or a faint penalty, from strong ones to that asked for: small supports all along.
 
         (Straight from zero, the support is soon larger than the number of rows, and the many ways to fit
         them all have to be told from each other.)
         """
         few = rows.n_samples <= FEW_ROWS and rows.n_features > self.gram_features
-        if objective.potential.smooth or not few or here.theta[:-1].any():
+        if objective.potential.smooth or here.theta[:-1].any():
             return
-        limits = objective.kink_slopes[:-1]
-        pulls = np.abs(rows.loss_at_zero.gradient[:-1])
-        strongest = float(np.max(pulls[limits > 0.0] / limits[limits > 0.0], initial=1.0))
-        # The last of them is at least twice as strong as what is asked for.
-        count = max(0, math.floor(math.log(strongest / 2.0, FALL)))
-        for factor in strongest / FALL ** np.arange(1, count + 1):
-            yield replace(objective, penalty_factor=factor * objective.factor)
+        yield from stronger_penalties(objective, objective.kink_slopes[:-1], least=0.0 if few else FAINT)
 
     def _rough_start(self, objective: Objective, rows: MemoryRows, theta: Vector) -> Vector:
         """A few steps on every 16th row, if these are many: most rows then never enter the Gram matrix.
