@@ -54,6 +54,7 @@ class Training:
 
     def __init__(self, estimator: SparseSVC, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> None:
         self.estimator = estimator
+        self._last: tuple[Potential, Sequence[AnyObjective]] | None = None
         self.potential, self._solver = resolve_names(estimator)
         X, y = check_features(estimator, X, y)
         self.dtype, self.n_features = X.dtype, int(X.shape[1])
@@ -98,11 +99,12 @@ class Training:
         return fitted_attributes(self.classes, theta, self.dtype)
 
     def objectives(self, potential: Potential) -> Sequence[AnyObjective]:
-        """What is minimised: one Φ per problem."""
-        eta, factor = self.estimator.eta, self.factor
-        if self.joint:
-            return [JointObjective(self.rows, potential, eta, factor)]
-        return [Objective(rows, potential, eta, factor) for rows in self.rows]
+        """What is minimised: one Φ per problem; the last ones are kept, with what they have computed."""
+        if self._last is None or self._last[0] is not potential:
+            eta, factor = self.estimator.eta, self.factor
+            joint = [JointObjective(self.rows, potential, eta, factor)] if self.joint else None
+            self._last = potential, joint or [Objective(rows, potential, eta, factor) for rows in self.rows]
+        return self._last[1]
 
     def solver_for(self, objective: AnyObjective) -> Solver:
         """The solver that the estimator asks for, with its warm-up."""
