@@ -16,7 +16,7 @@ from majorant.linsolve import rounding_level, solve_positive
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.newton.conjugate import FORCING, MAX_STEPS, conjugate_gradients
 from majorant.solvers.newton.models import FLOOR
-from majorant.solvers.newton.search import step_towards
+from majorant.solvers.newton.search import step_or_refresh
 from majorant.status import Evaluated, Matrix, Vector
 
 # Up to how many entries the Gram matrices of all classes may have, to be formed.
@@ -33,12 +33,7 @@ def smooth_iterates(objective: JointObjective, theta: Vector) -> Iterator[Evalua
         yield at
         gradient = objective.gradient(at)
         d = -newton_direction(objective, quadratic, at.theta, gradient)
-        target, predicted = at.theta + d, -float(gradient @ d)
-        moved, _ = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
-        if np.array_equal(moved, at.theta):
-            quadratic.refresh(at.theta)
-            moved, _ = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
-        at = objective.evaluate(moved)
+        at = objective.evaluate(step_or_refresh(objective, quadratic, at, at.theta + d, -float(gradient @ d)))
 
 
 def newton_direction(

@@ -9,7 +9,7 @@ import numpy as np
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.rows.quadratic import ActiveQuadratic
-from majorant.solvers.newton.search import step_towards
+from majorant.solvers.newton.search import step_or_refresh
 from majorant.status import Evaluated, Vector
 
 FORCING = 0.1
@@ -37,13 +37,7 @@ def conjugate_iterates(objective: Objective, rows: MemoryRows, theta: Vector) ->
             return quadratic.product(d) + diagonal * d
 
         d = -conjugate_gradients(curved, gradient, preconditioner)
-        target, predicted = at.theta + d, -float(gradient @ d)
-        moved, _ = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
-        if np.array_equal(moved, at.theta):
-            # No way down by the margins that were carried; is there one by the true ones?
-            quadratic.refresh(at.theta)
-            moved, _ = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
-        at = objective.evaluate(moved)
+        at = objective.evaluate(step_or_refresh(objective, quadratic, at, at.theta + d, -float(gradient @ d)))
 
 
 def conjugate_gradients(

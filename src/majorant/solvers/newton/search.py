@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from majorant.status import Vector
+import numpy as np
+
+from majorant.status import Evaluated, Vector
 
 SUFFICIENT = 1e-4
 ROUNDING = 1e-14
@@ -23,6 +25,7 @@ class Carried(Protocol):
     def move(self, t: float, /) -> None: ...
     def loss_at(self, t: float, /) -> float: ...
     def settle(self, theta: Vector, /) -> None: ...
+    def refresh(self, theta: Vector, /) -> None: ...
 
 
 def step_towards(
@@ -61,3 +64,14 @@ def step_towards(
         t *= 0.5
     quadratic.settle(theta)
     return theta, value
+
+
+def step_or_refresh(
+    objective: Penalised, quadratic: Carried, at: Evaluated, target: Vector, predicted: float
+) -> Vector:
+    """The same step, from an iterate; if there is no way down by what was carried, by what is true at θ."""
+    moved, _ = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
+    if np.array_equal(moved, at.theta):
+        quadratic.refresh(at.theta)
+        moved, _ = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
+    return moved
