@@ -322,3 +322,14 @@ def test_a_path_of_a_potential_that_is_not_convex(cancer):
     strength = lambda_max(*cancer, "welsch")
     assert len(SparseSVC("welsch", lam=strength).fit(*cancer).support_) == 0
     assert len(SparseSVC("welsch", lam=0.98 * strength).fit(*cancer).support_) > 0
+
+
+def test_just_above_lambda_max_there_is_next_to_never_a_feature():
+    rng = np.random.default_rng(0)
+    selected = 0
+    for _ in range(40):
+        X = rng.standard_normal((rng.integers(10, 80), rng.integers(1, 20)))
+        y = X[:, 0] + rng.standard_normal(len(X)) > 0
+        model = SparseSVC("l1", lam=1.001 * lambda_max(X, y, "l1")).fit(X, y)
+        selected += len(model.support_) > 0
+    assert selected <= 2

@@ -83,6 +83,11 @@ class JointObjective:
         return lengths(np.stack([rows.loss_at_zero.gradient for rows in self.classes]))[:-1]
 
     @property
+    def column_lengths(self) -> Vector:
+        """√(LᵀSL)_ii for every feature, the same for all classes."""
+        return self.single.column_lengths
+
+    @property
     def mean_curvature(self) -> float:
         """The mean of the diagonal of LᵀSL."""
         return self.single.mean_curvature

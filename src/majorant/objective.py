@@ -92,6 +92,11 @@ class Objective:
         return np.abs(self.rows.loss_at_zero.gradient[:-1])
 
     @property
+    def column_lengths(self) -> Vector:
+        """√(LᵀSL)_ii for every feature."""
+        return np.asarray(np.sqrt(self.rows.gram_diagonal[:-1]))
+
+    @property
     def mean_curvature(self) -> float:
         """The mean of the diagonal of LᵀSL."""
         return float(np.mean(self.rows.gram_diagonal))

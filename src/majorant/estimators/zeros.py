@@ -8,7 +8,8 @@ point with the zeros, must not pull any of them harder than the potential can re
 
 which is the very condition for a zero of the sharp problem (λ for the hyperbolic potential, as for ℓ1). Those
 that are pulled harder keep their value, and the others are looked at again. Potentials with a kink have exact
-zeros already, ℓ2 and "none" have none to find: their width is 0 and nothing is touched.
+zeros already, but for those that were still on their way when the solver stopped: what is faint is set to
+zero if zero holds it and Φ does not rise. ℓ2 and "none" have no zeros to find: their width is 0.
 
 What it costs: a coefficient w in balance with the loss gives away c_i (φ(0) - φ(w) + φ'(w) w) to first order,
 which is at most c_i λ δ for the hyperbolic potential: no more than it differs from ℓ1 by itself.
@@ -24,18 +25,29 @@ from majorant.status import Evaluated, Vector
 
 # A pull within this factor of what can be held is held: on the border the sharp problem is indifferent.
 BORDER = 1.001
+# Potentials with a kink: coefficients that move the margins by less than this, relative to the slacks.
+FAINT = 1e-2
 
 
 def round_to_zero(objective: AnyObjective, at: Evaluated, zero_tol: float | str) -> Evaluated:
     """The iterate with its zeros set to 0.0, evaluated; of a joint problem, whole features."""
-    automatic = isinstance(zero_tol, str)
-    width = objective.potential.zero_width if automatic else float(zero_tol)
-    sizes = objective.lengths(at.theta)
-    small = (sizes <= width) & (sizes != 0.0)
-    if not automatic:
-        held = np.full_like(objective.factor, np.inf)
-    elif small.any():
-        held = BORDER * objective.factor * objective.potential.steepest
+    potential, sizes = objective.potential, objective.lengths(at.theta)
+    if not isinstance(zero_tol, str):
+        return _rounded(objective, at, sizes <= zero_tol, np.inf)
+    if potential.smooth:
+        held = BORDER * objective.factor * potential.steepest
+        return _rounded(objective, at, sizes <= potential.zero_width, held)
+    # What moves the margins next to nothing, and was on its way to zero when the solver stopped.
+    faint = sizes * objective.column_lengths <= FAINT * np.sqrt(max(at.value, 0.0))
+    rounded = _rounded(objective, at, faint, objective.factor * potential.slope_at_zero)
+    return rounded if rounded.value <= at.value else at
+
+
+def _rounded(
+    objective: AnyObjective, at: Evaluated, small: NDArray[np.bool_], held: Vector | float
+) -> Evaluated:
+    """The small ones set to zero, but for those that the loss would pull harder than can be held."""
+    small = small & (objective.lengths(at.theta) != 0.0)
     while small.any():
         rounded = objective.evaluate(_without(at.theta, small))
         pulled = small & (objective.lengths(rounded.loss_gradient) > held)
