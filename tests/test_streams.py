@@ -414,7 +414,8 @@ def test_a_step_that_is_too_large_is_said_to_be():
 
 
 def test_names_of_features_are_compared():
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     X, y = data()
     frame = pandas.DataFrame(X, columns=list("abcdef"))
     model = SparseSVC(solver="sgd").partial_fit(frame, y, classes=[0, 1])

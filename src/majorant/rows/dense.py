@@ -79,7 +79,7 @@ class DenseBlock(Block):
         return scores
 
     def _back(self, u: Vector) -> Vector:
-        """UX."""
+        """The product uX."""
 
         def product(half: slice) -> Vector:
             return reduce(add, (u[part] @ X for part, X in self._chunks(self._step, half)))

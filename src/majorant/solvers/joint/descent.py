@@ -16,14 +16,11 @@ from numpy.typing import NDArray
 from majorant.joint import JointObjective, lengths
 from majorant.rows.columns import Columns
 from majorant.solvers.joint.smooth import JointQuadratic, newton_direction
+from majorant.solvers.newton.columns import FIRST_FEATURES, INNER_ACCURACY, ROUNDS, worth_looking_at
 from majorant.solvers.newton.search import step_towards
 from majorant.status import Evaluated, Iterate, Matrix, Underway, Vector
 
-# As in `newton/columns.py`.
-FIRST_FEATURES = 500
-GROWTH = 3
-INNER_ACCURACY = 0.01
-ROUNDS = 60
+# Sweeps from one extrapolation to the next.
 SWEEPS = 5
 # How well Newton's equations on the support are solved, if that does not take too many steps.
 ACCURACY = 0.01
@@ -87,12 +84,8 @@ class _Groups:
         objective = self.objective
         needed = (objective.lengths(at.theta) > 0.0) | (objective.factor == 0.0)
         pulls = lengths(objective.matrix(at.loss_gradient)[:, :-1])
-        candidates = np.flatnonzero(needed | (pulls > 0.8 * objective.single.kink_slopes[:-1]))
-        room = max(FIRST_FEATURES, GROWTH * int(np.count_nonzero(needed)))
-        if len(candidates) > room:
-            priority = np.where(needed, np.inf, violations)[candidates]
-            candidates = np.sort(candidates[np.argpartition(-priority, room)[:room]])
-        return candidates
+        limits = objective.single.kink_slopes[:-1]
+        return worth_looking_at(needed, pulls, limits, violations, FIRST_FEATURES)
 
     @property
     def loss(self) -> float:

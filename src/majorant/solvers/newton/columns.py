@@ -76,6 +76,18 @@ def _rounds(objective: Objective, features: _Features, at: Evaluated) -> Iterato
         at = objective.evaluate(features.theta)
 
 
+def worth_looking_at(
+    needed: NDArray[np.bool_], pulls: Vector, limits: Vector, violations: Vector, first: int
+) -> NDArray[np.intp]:
+    """The features that are needed or pulled nearly as hard as zero can hold; if too many, the worst."""
+    candidates = np.flatnonzero(needed | (pulls > 0.8 * limits))
+    room = max(first, GROWTH * int(np.count_nonzero(needed)))
+    if len(candidates) > room:
+        priority = np.where(needed, np.inf, violations)[candidates]
+        candidates = np.sort(candidates[np.argpartition(-priority, room)[:room]])
+    return candidates
+
+
 class _Features:
     """Some features, the slacks of the rows, and the two ways to lower Φ with them.
 
@@ -114,12 +126,7 @@ class _Features:
         """Those that are not zero or may become so; the worst violators first if there are too many."""
         needed = (at.theta[:-1] != 0.0) | (self.objective.factor == 0.0)
         limit = self.objective.kink_slopes[:-1]
-        candidates = np.flatnonzero(needed | (np.abs(at.loss_gradient[:-1]) > 0.8 * limit))
-        room = max(FIRST_FEATURES, GROWTH * int(np.count_nonzero(needed)))
-        if len(candidates) > room:
-            priority = np.where(needed, np.inf, violations)[candidates]
-            candidates = np.sort(candidates[np.argpartition(-priority, room)[:room]])
-        return candidates
+        return worth_looking_at(needed, np.abs(at.loss_gradient[:-1]), limit, violations, FIRST_FEATURES)
 
     @property
     def value(self) -> float:
