@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import os
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from majorant.errors import MajorantError
+from majorant.files import replacing
 from majorant.status import Evaluated, Record, Result, Status, Vector
 
 if TYPE_CHECKING:
@@ -123,18 +123,8 @@ class Checkpoint(Callback):
         self._write(result.iterate)
 
     def _write(self, iterate: Evaluated) -> None:
-        if not self.path.parent.is_dir():
-            raise FileNotFoundError(f"there is no directory {str(self.path.parent)!r} for the checkpoint")
-        descriptor, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                np.save(file, iterate.theta)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self.path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with replacing(self.path) as file:
+            np.save(file, iterate.theta)
         self._last = time.monotonic()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 
 class MajorantError(ValueError):
     """The base of all errors of this package."""
@@ -13,3 +15,36 @@ class UnsuitableSolverError(MajorantError):
 
 class ScaleError(MajorantError):
     """Numbers so large that their squares overflow; the message says which to rescale."""
+
+
+class OutputError(MajorantError):
+    """A file cannot be written, or is there already and was not to be replaced."""
+
+
+class ModelFileError(MajorantError):
+    """A model file is damaged, of a version that is not known, or no model file; nothing was loaded."""
+
+
+class DataFileError(MajorantError):
+    """Data that cannot be read, and where: the message begins with file:line:column, as far as known.
+
+    Parameters
+    ----------
+    message : str
+        One sentence: what is wrong and what to do.
+    path : path, optional
+        The file.
+    line, column : int, optional
+        Counted from 1; the column in bytes.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        path: str | os.PathLike[str] | None = None,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        self.path, self.line, self.column = path, line, column
+        place = ":".join(str(part) for part in (path, line, column) if part is not None)
+        super().__init__(f"{place}: {message}" if place else message)
