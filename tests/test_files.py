@@ -67,7 +67,9 @@ def test_a_link_stays_a_link(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("path", "message"), [("nowhere/out", "no directory"), (".", "is a directory")], ids=["directory", "itself"]
+    ("path", "message"),
+    [("nowhere/out", "no directory"), (".", "is a directory")],
+    ids=["directory", "itself"],
 )
 def test_what_cannot_be_written_is_said_before(tmp_path, path, message):
     with pytest.raises(OutputError, match=message):
