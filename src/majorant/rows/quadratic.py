@@ -85,6 +85,7 @@ class ActiveQuadratic:
         self.H = self.parts[0].H if one else np.empty_like(self.parts[0].H)
         self.c = self.parts[0].c if one else np.empty_like(self.parts[0].c)
         self.fresh = True
+        self._loss: float | None = None
         self._gather()
 
     def _gather(self) -> None:
@@ -105,7 +106,7 @@ class ActiveQuadratic:
     def refresh(self, theta: Vector) -> None:
         """Everything anew from θ, free of what was carried."""
         together([partial(part.refresh, theta) for part in self.parts])
-        self.theta, self.fresh = theta, True
+        self.theta, self.fresh, self._loss = theta, True, None
         self._gather()
 
     def gradient(self, theta: Vector) -> Vector:
@@ -119,7 +120,15 @@ class ActiveQuadratic:
     def advance(self, d: Vector) -> float:
         """Go to θ + d, by one product with X; the loss there. H and c follow when the step is `settled`."""
         self.theta = None
-        return sum(together([partial(part.advance, d) for part in self.parts]))
+        self._loss = sum(together([partial(part.advance, d) for part in self.parts]))
+        return self._loss
+
+    @property
+    def loss(self) -> float:
+        """The loss where the margins are."""
+        if self._loss is None:
+            self._loss = self.loss_at(0.0)
+        return self._loss
 
     def loss_at(self, t: float) -> float:
         """The loss at θ + t d, for the last d."""
@@ -127,6 +136,7 @@ class ActiveQuadratic:
 
     def move(self, t: float) -> None:
         """Go to θ + t d, for the last d: with t = -1, back."""
+        self._loss = None
         together([partial(part.move, t) for part in self.parts])
 
     def settle(self, theta: Vector) -> None:

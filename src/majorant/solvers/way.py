@@ -26,6 +26,9 @@ STONE_TOLERANCE = 1e-4
 STONE_STEPS = 100
 APPROACH_TOLERANCE = 1e-2
 
+# From a start whose gap is no larger, Newton steps on Φ itself are fewer than those on stones before it.
+NEAR = 0.3
+
 # A ridge of this size, relative to the curvature of the loss, solved for so many steps, tells the size of the
 # coefficients with next to no penalty; a fainter one is near a convex potential that is weak: whose slopes
 # are at most so steep compared to the pull of the loss.
@@ -87,8 +90,8 @@ class Way(Generic[Problem]):
         objective, potential = self.objective, self.objective.potential
         here, scale = self.end, 1.0
         started = bool(objective.lengths(self.end.theta).any())
-        if not potential.convex and started:
-            return  # a non-convex fit goes on from where the user says
+        if started and (not potential.convex or objective.estimate(here).error <= NEAR):
+            return  # a non-convex fit goes on from where the user says, a convex one if that is near
         if not potential.convex or (self._next_to_no_penalty() and not started):
             strength = (FAINT_RIDGE if potential.convex else RIDGE) * objective.mean_curvature
             ridge = replace(objective, potential=L2(strength))

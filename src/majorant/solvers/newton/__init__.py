@@ -31,7 +31,7 @@ from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.base import Solver
 from majorant.solvers.newton.columns import column_iterates
 from majorant.solvers.newton.conjugate import conjugate_iterates
-from majorant.solvers.newton.gram import gram_iterates
+from majorant.solvers.newton.gram import carried_start, gram_iterates
 from majorant.solvers.newton.row_side import row_side_iterates, suits
 from majorant.solvers.newton.working_set import working_set_iterates
 from majorant.solvers.way import Way, stronger_penalties
@@ -79,7 +79,8 @@ class Newton(Solver):
         rows = objective.rows
         assert isinstance(rows, MemoryRows)  # what `objection` has made sure of
         descend = partial(self.descend, rows)
-        way = Way(objective, objective.evaluate(theta), descend, partial(self._approaches, rows))
+        start = carried_start(objective, rows, theta) or objective.evaluate(theta)
+        way = Way(objective, start, descend, partial(self._approaches, rows))
         yield way.end
         yield from way.over_stepping_stones()
         yield from descend(objective, way.end)

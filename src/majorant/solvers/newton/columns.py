@@ -194,7 +194,7 @@ class _Features:
         objective = Objective(part, whole.potential, whole.eta, whole.factor[support])
         theta = self.theta[where]
         quadratic = ActiveQuadratic(part, theta)
-        value = quadratic.loss_at(0.0) + objective.penalty(theta)
+        value = quadratic.loss + objective.penalty(theta)
         for _ in range(NEWTON_STEPS):
             at = Evaluated(theta, value, quadratic.gradient(theta), carried=True)
             slopes = tangent_slopes(objective, theta)
