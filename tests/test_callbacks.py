@@ -237,7 +237,7 @@ def seconds(monkeypatch):
         now[0] += now[1]
         return now[0]
 
-    monkeypatch.setattr("majorant.callbacks.time.monotonic", look)
+    monkeypatch.setattr("majorant.callbacks.limits.time.monotonic", look)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     return now

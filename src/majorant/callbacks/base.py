@@ -1,0 +1,57 @@
+"""What every callback is, and what it may be told of the problem it watches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from majorant.status import Evaluated, Record, Result, Status, Vector
+
+if TYPE_CHECKING:
+    from majorant.objective import Objective
+
+
+class Callback:
+    """The base of all callbacks; each method does nothing until overridden.
+
+    >>> class StopAtTen(Callback):
+    ...     def on_iterate(self, iterate, record):
+    ...         return Status.STOPPED if record.iteration == 10 else None
+    """
+
+    best_theta: Vector | None = None
+    """The θ to keep instead of the last one: the driver looks here when a run has ended."""
+
+    def for_problem(self, classes: Sequence[Any], positive: Any) -> Callback:
+        """The callback for one problem of a fit: itself, unless overridden.
+
+        Parameters
+        ----------
+        classes : sequence
+            All labels, in order.
+        positive : label or None
+            The class that is trained against the rest (of two classes, the second); None: all at once.
+        """
+        return self
+
+    def on_begin(self, objective: Objective, tol: float) -> None:
+        """Before the first iterate."""
+
+    def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
+        """After every iterate; return a `Status` to stop there."""
+        return None
+
+    def on_end(self, result: Result) -> None:
+        """After the last iterate, whatever the reason."""
+
+
+def one_of_many(classes: Sequence[Any], positive: Any) -> bool:
+    """Whether the problem is one class of more than two against the rest."""
+    return positive is not None and len(classes) > 2
+
+
+def name_of(classes: Sequence[Any], positive: Any) -> str:
+    """What to put before the lines of a problem, if there are several."""
+    if not one_of_many(classes, positive):
+        return ""
+    return f"class {positive!r} ({list(classes).index(positive) + 1} of {len(classes)})  "

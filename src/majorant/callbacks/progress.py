@@ -1,0 +1,209 @@
+"""How far a run has come: lines, or a bar."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self, TextIO
+
+from majorant.callbacks.base import Callback, name_of
+from majorant.status import Evaluated, Record, Result, Status
+
+if TYPE_CHECKING:
+    from majorant.objective import Objective
+
+# Seconds before the first bar is drawn (most fits are over by then), and between two drawings.
+BEFORE_DRAWING = 0.5
+BETWEEN_DRAWINGS = 0.1
+
+
+class Progress(Callback):
+    """A line per iteration, or per so many seconds, on a stream: how far, on a log10 scale."""
+
+    def __init__(self, every: float = 0.0, stream: TextIO | None = None) -> None:
+        self.every = every
+        self.stream = stream
+        self._label = ""
+        self._tol = 0.0
+        self._last = -math.inf
+
+    def for_problem(self, classes: Sequence[Any], positive: Any) -> Callback:
+        twin = copy(self)
+        twin._label = name_of(classes, positive)
+        return twin
+
+    def on_begin(self, objective: Objective, tol: float) -> None:
+        self._tol = tol
+        self._last = -math.inf
+
+    def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
+        if time.monotonic() - self._last >= self.every:
+            self._last = time.monotonic()
+            self._print(
+                f"iteration {record.iteration:5d}  {record.time:8.3f} s  "
+                f"objective {record.objective:.8e}  {record.certificate} "
+                f"({progress_fraction(record.certificate.error, self._tol):4.0%})  "
+                f"non-zeros {record.nonzeros}"
+            )
+        return None
+
+    def on_end(self, result: Result) -> None:
+        self._print(f"{result.status.value} ({result.certificate})")
+
+    def _print(self, line: str) -> None:
+        print(self._label + line, file=self.stream or sys.stderr, flush=True)
+
+
+class LiveProgress(Callback):
+    """A bar on a log10 scale from a certificate of 1 to `tol`, and a line when all is done.
+
+    On a terminal the bar is drawn in place (one for each class that is being trained) once half a second has
+    passed, and goes away. Elsewhere there is a line every few seconds.
+
+    Parameters
+    ----------
+    every : float, default=3.0
+        Seconds between two lines where there is no terminal.
+    stream : text stream, optional
+        Where to; by default stderr.
+    """
+
+    def __init__(self, every: float = 3.0, stream: TextIO | None = None) -> None:
+        self._display = _Display(every, stream)
+        self._label = ""
+        self._tol = 0.0
+        self._reached = 0.0
+
+    def for_problem(self, classes: Sequence[Any], positive: Any) -> Callback:
+        twin = copy(self)
+        twin._label = name_of(classes, positive)
+        return twin
+
+    def open(self) -> Self:
+        """Keep the display for several runs, up to `close`."""
+        self._display.begin()
+        return self
+
+    def close(self, line: str = "") -> None:
+        """End what `open` began, with this line, also if a run has failed."""
+        self._display.end(line, all_runs=True)
+
+    def on_begin(self, objective: Objective, tol: float) -> None:
+        self._tol, self._reached = tol, 0.0
+        self._display.begin()
+
+    def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
+        # A certificate may rise for a while; a bar that shrinks would say that work was lost.
+        fraction = progress_fraction(record.certificate.error, self._tol)
+        self._reached = max(self._reached, fraction)
+        self._display.show(id(self), self._label, self._reached, record)
+        return None
+
+    def on_end(self, result: Result) -> None:
+        self._display.remove(id(self))
+        self._display.end(self._label + last_line(result.status, str(result.certificate), result.n_iter))
+
+
+class _Display:
+    """Where the bars of all runs under way are drawn; it closes when the last of them has ended."""
+
+    def __init__(self, every: float, stream: TextIO | None) -> None:
+        self.every, self.stream = every, stream
+        self._lock = threading.Lock()
+        self._runs = 0
+        self._shown = 0.0
+        self._bars: Any = None
+        self._tasks: dict[int, Any] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Display, (self.every, self.stream)  # a lock and a terminal stay in their process
+
+    @property
+    def _file(self) -> TextIO:
+        return self.stream or sys.stderr
+
+    @property
+    def _drawn(self) -> bool:
+        """Whether bars can be redrawn in place."""
+        return self._file.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+
+    def begin(self) -> None:
+        with self._lock:
+            if self._runs == 0:
+                first = BEFORE_DRAWING - BETWEEN_DRAWINGS if self._drawn else 0.0
+                self._shown = time.monotonic() + first
+            self._runs += 1
+
+    def show(self, run: int, label: str, fraction: float, record: Record) -> None:
+        with self._lock:
+            drawn, now = self._drawn, time.monotonic()
+            due = now - self._shown >= (BETWEEN_DRAWINGS if drawn else self.every)
+            if due:
+                self._shown = now
+            state = f"iteration {record.iteration}  {record.certificate}  non-zeros {record.nonzeros}"
+            if drawn and (due or self._bars is not None):
+                self._update(run, label, fraction, state)
+                if due:
+                    self._bars.refresh()
+            elif due:
+                print(f"{label}{fraction:4.0%}  {record.time:.1f} s  {state}", file=self._file, flush=True)
+
+    def _update(self, run: int, label: str, fraction: float, state: str) -> None:
+        if self._bars is None:
+            self._bars = _make_bars(self._file)
+            self._bars.start()
+        if run not in self._tasks:
+            self._tasks[run] = self._bars.add_task(label, total=1.0, state=state)
+        self._bars.update(self._tasks[run], completed=fraction, state=state)
+
+    def remove(self, run: int) -> None:
+        """Forget the bar of a run."""
+        with self._lock:
+            if run in self._tasks:
+                self._bars.remove_task(self._tasks.pop(run))
+
+    def end(self, line: str, *, all_runs: bool = False) -> None:
+        """One run less; after the last, the line is printed, if there is one."""
+        with self._lock:
+            self._runs = 0 if all_runs else self._runs - 1
+            if self._runs > 0:
+                return
+            if self._bars is not None:
+                self._bars.stop()
+                self._bars, self._tasks = None, {}
+            if line:
+                print(line, file=self._file, flush=True)
+
+
+def _make_bars(file: TextIO) -> Any:
+    """Bars that are drawn when told to: a thread that redraws them would take time from the solver."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=30),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[state]}", markup=False),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=Console(file=file), transient=True, auto_refresh=False)
+
+
+def last_line(status: Status, certificate: str, n_iter: int) -> str:
+    """What is printed when all is done."""
+    return f"{status.value} ({certificate}, {n_iter} iteration{'' if n_iter == 1 else 's'})"
+
+
+def progress_fraction(error: float, tol: float) -> float:
+    """How much of the way from a certificate of 1 to `tol` is done, on a log10 scale."""
+    if error <= tol:
+        return 1.0
+    if not 0.0 < tol < 1.0 or not math.isfinite(error):
+        return 0.0
+    return min(max(math.log10(error) / math.log10(tol), 0.0), 1.0)
