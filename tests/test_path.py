@@ -333,3 +333,23 @@ def test_just_above_lambda_max_there_is_next_to_never_a_feature():
         model = SparseSVC("l1", lam=1.001 * lambda_max(X, y, "l1")).fit(X, y)
         selected += len(model.support_) > 0
     assert selected <= 2
+
+
+@pytest.mark.parametrize("how", ["path", "cv"])
+def test_progress_counts_the_models_and_is_silent_by_default(how, capsys, monkeypatch):
+    monkeypatch.setattr("majorant.callbacks.progress._Display.show", lambda self, *what: print(what[3]))
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 8))
+    y = X[:, 0] + rng.standard_normal(60) > 0
+
+    def fit(**kwargs):
+        if how == "path":
+            sparse_svc_path(X, y, "l1", lambdas=4, **kwargs)
+        else:
+            SparseSVCCV("l1", lambdas=2, cv=2, **kwargs).fit(X, y)
+        return capsys.readouterr().out
+
+    assert fit() == ""
+    assert [line.split("  ")[0] for line in fit(verbose=1).splitlines()] == [
+        f"model {k} of 4" for k in (1, 2, 3, 4)
+    ]

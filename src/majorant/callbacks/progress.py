@@ -101,12 +101,54 @@ class LiveProgress(Callback):
         # A certificate may rise for a while; a bar that shrinks would say that work was lost.
         fraction = progress_fraction(record.certificate.error, self._tol)
         self._reached = max(self._reached, fraction)
-        self._display.show(id(self), self._label, self._reached, record)
+        state = f"iteration {record.iteration}  {record.certificate}  non-zeros {record.nonzeros}"
+        self._display.show(id(self), self._label, self._reached, state, record.time)
         return None
 
     def on_end(self, result: Result) -> None:
         self._display.remove(id(self))
         self._display.end(self._label + last_line(result.status, str(result.certificate), result.n_iter))
+
+
+class ModelsProgress:
+    """A bar that counts the models of a path, or of all folds; lines where there is no terminal.
+
+    >>> with ModelsProgress(100, shown=False) as progress:
+    ...     progress.advance("3 features")
+
+    Parameters
+    ----------
+    total : int
+        How many models there will be, at most.
+    shown : bool, default=True
+        False: say nothing.
+    stream : text stream, optional
+        Where to; by default stderr.
+    """
+
+    def __init__(self, total: int, *, shown: bool = True, stream: TextIO | None = None) -> None:
+        self.total, self.shown = total, shown
+        self._display = _Display(3.0, stream)
+        self._lock = threading.Lock()
+        self._done = 0
+
+    def __enter__(self) -> Self:
+        self._start = time.monotonic()
+        self._display.begin()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._display.end("", all_runs=True)
+
+    def advance(self, state: str = "") -> None:
+        """Count one more model; `state` is what there is to say of it."""
+        if not self.shown:
+            return
+        with self._lock:
+            self._done += 1
+            done = self._done
+        seconds = time.monotonic() - self._start
+        self._display.show(0, "", done / self.total, f"model {done} of {self.total}  {state}", seconds)
 
 
 class _Display:
@@ -139,19 +181,18 @@ class _Display:
                 self._shown = time.monotonic() + first
             self._runs += 1
 
-    def show(self, run: int, label: str, fraction: float, record: Record) -> None:
+    def show(self, run: int, label: str, fraction: float, state: str, seconds: float) -> None:
         with self._lock:
             drawn, now = self._drawn, time.monotonic()
             due = now - self._shown >= (BETWEEN_DRAWINGS if drawn else self.every)
             if due:
                 self._shown = now
-            state = f"iteration {record.iteration}  {record.certificate}  non-zeros {record.nonzeros}"
             if drawn and (due or self._bars is not None):
                 self._update(run, label, fraction, state)
                 if due:
                     self._bars.refresh()
             elif due:
-                print(f"{label}{fraction:4.0%}  {record.time:.1f} s  {state}", file=self._file, flush=True)
+                print(f"{label}{fraction:4.0%}  {seconds:.1f} s  {state}", file=self._file, flush=True)
 
     def _update(self, run: int, label: str, fraction: float, state: str) -> None:
         if self._bars is None:

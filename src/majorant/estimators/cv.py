@@ -26,6 +26,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import _check_sample_weight
 
+from majorant.callbacks import ModelsProgress
 from majorant.estimators.linear import LinearClassifier
 from majorant.estimators.path import follow, strengths_for, warn_of_failures
 from majorant.estimators.selection import PenaltyParameter
@@ -73,7 +74,7 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
     n_jobs : int, optional
         How many folds to fit at the same time, in threads.
     verbose : int, default=0
-        1 tells of every fold.
+        1 shows a progress bar over the models of all folds (lines where there is no terminal).
 
     Attributes
     ----------
@@ -187,10 +188,13 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         split_params, score_params = self._route(sample_weight, params)
         scorer = check_scoring(template, scoring=self.scoring)
         splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **split_params))
-        folds = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=10 * self.verbose)(
-            delayed(_fold)(template, X, y, sample_weight, split, self.lambdas_, scorer, score_params)
-            for split in splits
-        )
+        with ModelsProgress(len(splits) * len(self.lambdas_), shown=bool(self.verbose)) as progress:
+            folds = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                delayed(_fold)(
+                    template, X, y, sample_weight, split, self.lambdas_, scorer, score_params, progress
+                )
+                for split in splits
+            )
         scores = np.stack([scores for scores, _, _ in folds], axis=1)
         self._choose(scores, [supports for _, supports, _ in folds], training.n_features)
         warn_of_failures([model for _, _, failed in folds for model in failed], scores.size)
@@ -303,6 +307,7 @@ def _fold(
     strengths: Vector,
     scorer: Any,
     score_params: Mapping[str, Any],
+    progress: ModelsProgress,
 ) -> tuple[Vector, Supports, list[SparseSVC]]:
     """The score and the features for every strength, of one fold; and the models that did not converge."""
     train, test = split
@@ -322,4 +327,5 @@ def _fold(
         scores.append(scorer(copy(model).densify(), X_test, y_test, **extra))
         # Indices, not coefficients: what is kept of a strength is as small as its model.
         supports.append(model.support_.astype(np.int32))
+        progress.advance(f"lam {model.lam_:.3g}  score {scores[-1]:.4g}")
     return np.array(scores, dtype=np.float64), supports, failed

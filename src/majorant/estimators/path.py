@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from majorant.callbacks import ModelsProgress
 from majorant.estimators.strengths import default_strengths, lambda_max_of
 from majorant.estimators.svc import SparseSVC
 from majorant.estimators.training import Training
@@ -142,6 +143,7 @@ def sparse_svc_path(
     lambdas: int | ArrayLike = 100,
     ratio: float = 1e-3,
     sample_weight: ArrayLike | None = None,
+    verbose: int = 0,
     **params: Any,
 ) -> Path:
     """Fit a `SparseSVC` for every strength of a path, each from where the last one ended.
@@ -157,9 +159,11 @@ def sparse_svc_path(
     ratio : float, default=1e-3
         The last strength, relative to the first.
     sample_weight : array (n_samples,), optional
+    verbose : int, default=0
+        1 shows a progress bar (a line every few seconds where there is no terminal).
     **params
-        Other parameters of `SparseSVC`, but `lam`, `warm_start` and `verbose`. With `max_features`, the path
-        ends before the first model that has more of them.
+        Other parameters of `SparseSVC`, but `lam` and `warm_start`. With `max_features`, the path ends before
+        the first model that has more of them.
 
     Returns
     -------
@@ -169,14 +173,16 @@ def sparse_svc_path(
     """
     training = _training(penalty, params, X, y, sample_weight)
     limit = training.estimator.max_features
+    strengths = strengths_for(training, lambdas, ratio)
     models = []
-    for model in follow(training, strengths_for(training, lambdas, ratio)):
-        models.append(model)
-        if model.status_ is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        if limit is not None and len(model.support_) > limit:
-            models.pop()
-            break
+    with ModelsProgress(len(strengths), shown=bool(verbose)) as progress:
+        for model in follow(training, strengths):
+            if model.status_ is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            if limit is not None and len(model.support_) > limit:
+                break
+            models.append(model)
+            progress.advance(f"lam {model.lam_:.3g}  {len(model.support_)} features")
     if not models:
         raise ValueError(f"Already the first model of the path has more than max_features={limit} features.")
     warn_of_failures([model for model in models if not model.converged_], len(models))
