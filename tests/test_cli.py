@@ -1,67 +1,499 @@
+"""The command line, from data files to models, predictions and reports."""
+
+import json
 import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
+from majorant.persistence import load_model
 from rich.console import Console
-from typer.testing import CliRunner
 
 import majorant
-from majorant.cli import app
+from majorant import SparseSVC, SparseSVCCV
+from majorant.cli import run
+from majorant.cli.fitting import weights_by_class
+from majorant.cli.liblinear import translated
+from majorant.datasets import read, write_libsvm
 from majorant.demo import run_demo
+
+COMMANDS = ["train", "predict", "path", "cv", "inspect", "report", "convert", "datasets", "demo"]
+
+
+def make_rows(seed, n=80, classes=2):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 6)) * [1.0, 3.0, 0.1, 1.0, 1.0, 1.0]
+    scores = X[:, :3] / [1.0, 3.0, 0.1] + 0.3 * rng.standard_normal((n, 3))
+    y = np.argmax(scores, axis=1) if classes == 3 else np.where(scores[:, 0] > scores[:, 1], 1, -1)
+    return np.where(rng.random(X.shape) < 0.2, 0.0, X), y
 
 
 @pytest.fixture
-def runner():
-    return CliRunner()
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, seed in (("rows.txt", 0), ("test.txt", 1)):
+        write_libsvm(name, *make_rows(seed))
+    write_libsvm("three.txt", *make_rows(2, classes=3))
+    X, y = make_rows(0)
+    lines = ["age,weight,h,d,e,<f>,outcome"]
+    lines += [
+        ",".join(map(repr, row)) + f",{'ill' if label > 0 else 'well'}" for row, label in zip(X.tolist(), y)
+    ]
+    Path("table.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
 
 
-def test_help_names_the_commands(runner):
-    result = runner.invoke(app, ["--help"])
-    assert result.exit_code == 0
-    assert "demo" in result.output
+@pytest.fixture
+def command(here, capsys):
+    """Run a command that should go well, or end with `code`; what it printed."""
+
+    def call(*words, code=0):
+        capsys.readouterr()
+        answer = run([str(word) for word in words])
+        printed = capsys.readouterr()
+        assert answer == code, printed.err + printed.out
+        assert "Traceback" not in printed.err
+        return printed.err if code else printed.out
+
+    return call
 
 
-def test_version(runner):
-    assert runner.invoke(app, ["--version"]).output.strip() == f"majorant {majorant.__version__}"
+# The whole way ---------------------------------------------------------------------------------
 
 
-def test_demo_shows_features_scores_and_times(runner):
-    result = runner.invoke(app, ["demo"], env={"COLUMNS": "100"})
-    assert result.exit_code == 0, result.output
-    for word in ("worst radius", "accuracy", "LinearSVC", "fit time", "duality gap", "features are enough"):
-        assert word in result.output
+def test_from_text_to_predictions_is_what_python_says(command):
+    command("train", "rows.txt", "m", "--penalty", "l1", "--lam", "2")
+    line = command("predict", "test.txt", "m", "out")
+    rows, test = read("rows.txt"), read("test.txt")
+    model = SparseSVC("l1", lam=2.0, random_state=0).fit(rows.X, rows.y)
+    loaded = load_model("m")
+    assert loaded.coef_.tobytes() == model.coef_.tobytes()
+    assert loaded.intercept_.tobytes() == model.intercept_.tobytes()
+    predicted = model.predict(test.X)
+    assert Path("out").read_text() == "".join(f"{label}\n" for label in predicted)
+    right = int(np.sum(predicted == test.y))
+    assert line.splitlines()[-1] == f"Accuracy = {100 * right / 80:g}% ({right}/80)"
+
+
+def test_a_table_keeps_names_and_text_labels(command):
+    said = command("train", "table.csv", "--label", "outcome", "--lam", "3")
+    assert "of class ill" in said
+    model = load_model("table.csv.model")
+    assert list(model.classes_) == ["ill", "well"]
+    assert list(model.feature_names_in_) == ["age", "weight", "h", "d", "e", "<f>"]
+    assert "(" in command("predict", "table.csv", "table.csv.model", "--label", "outcome")
+    assert "age" in command("inspect", "table.csv.model")
+
+
+def test_columns_are_found_by_name(command):
+    command("train", "table.csv", "m", "--label", "outcome")
+    whole = command("predict", "table.csv", "m", "-", "--label", "outcome")
+    lines = [line.split(",") for line in Path("table.csv").read_text().splitlines()]
+    shuffled = [",".join([*reversed(line), "7" if k else "unknown"]) for k, line in enumerate(lines)]
+    Path("shuffled.csv").write_text("\n".join(shuffled) + "\n")
+    assert command("predict", "shuffled.csv", "m", "-", "--label", "outcome") == whole
+    Path("short.csv").write_text("\n".join(",".join(line[1:]) for line in lines) + "\n")
+    assert "no column 'age'" in command("predict", "short.csv", "m", "--label", "outcome", code=1)
+
+
+def test_standardized_features_are_taken_as_they_are(command):
+    command("train", "rows.txt", "m", "--standardize", "--lam", "2")
+    rows = read("rows.txt")
+    X = rows.X.toarray()
+    deviations = X.std(axis=0)
+    model = SparseSVC(lam=2.0).fit(X / deviations, rows.y)
+    np.testing.assert_allclose(load_model("m").coef_, model.coef_ / deviations, rtol=1e-6, atol=1e-12)
+
+
+def test_unknown_features_of_text_are_left_out_and_missing_ones_are_zero(command):
+    command("train", "rows.txt", "m")
+    Path("wide.txt").write_text("1 1:1 9:5\n-1 2:1\n")
+    Path("narrow.txt").write_text("1 1:1\n-1 2:1\n")
+    assert command("predict", "wide.txt", "m", "-") == command("predict", "narrow.txt", "m", "-")
+
+
+def test_many_classes(command):
+    for how in ("ovr", "joint"):
+        command("train", "three.txt", how, "--multi-class", how)
+        assert load_model(how).coef_.shape == (3, 6)
+        assert "Accuracy = " in command("predict", "three.txt", how)
+        assert "towards 2" in command("inspect", how)
+
+
+def test_data_without_labels_go_to_stdout(command):
+    command("train", "table.csv", "m", "--label", "outcome")
+    lines = Path("table.csv").read_text().splitlines()
+    Path("new.csv").write_text("\n".join(line.rpartition(",")[0] for line in lines) + "\n")
+    printed = command("predict", "new.csv", "m")
+    assert set(printed.split()) == {"ill", "well"}
+    assert len(printed.splitlines()) == 80
+
+
+def test_scores_follow_the_labels(command):
+    command("train", "rows.txt", "m")
+    rows = read("rows.txt")
+    model = load_model("m")
+    for line, score in zip(
+        command("predict", "rows.txt", "m", "-", "--scores").splitlines(), model.decision_function(rows.X)
+    ):
+        label, value = line.split()
+        assert float(value) == score
+        assert int(label) == (1 if score > 0 else -1)
+
+
+def test_stdin(here):
+    text = (here / "rows.txt").read_bytes()
+    trained = subprocess.run(
+        [sys.executable, "-m", "majorant", "train", "-", "m"], input=text, cwd=here, capture_output=True
+    )
+    assert trained.returncode == 0, trained.stderr
+    assert (here / "m").exists()
+
+
+# LIBLINEAR's flags -----------------------------------------------------------------------------
+
+
+def test_liblinears_flags_mean_what_they_say(command):
+    command(
+        "train",
+        "-s",
+        "5",
+        "-c",
+        "0.5",
+        "-B",
+        "-1",
+        "-w1",
+        "2",
+        "-w-1",
+        "0.5",
+        "-e",
+        "1e-8",
+        "-q",
+        "rows.txt",
+        "m",
+    )
+    rows = read("rows.txt")
+    model = SparseSVC(
+        "l1", lam=2.0, fit_intercept=False, class_weight={1: 2.0, -1: 0.5}, tol=1e-8, random_state=0
+    ).fit(rows.X, rows.y)
+    assert load_model("m").coef_.tobytes() == model.coef_.tobytes()
+    assert load_model("m").intercept_ == 0.0
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_liblinears_ridge(command, kind):
+    command("train", "-s", kind, "-c", "4", "rows.txt", "m")
+    assert load_model("m").penalty == "l2"
+    assert load_model("m").lam == 0.25
+
+
+def test_cross_validation_as_liblinear_says_it(command):
+    said = command("train", "-v", "4", "-q", "rows.txt")
+    assert said.startswith("Cross Validation Accuracy = ")
+    assert said.endswith("%\n")
+    assert not Path("rows.txt.model").exists()
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["nonsense"], ["demo", "--lam", "-1"], ["demo", "--lam", "much"], ["demo", "--lam", "inf"], ["--bogus"]],
+    ("words", "message"),
+    [
+        (["-s", "0"], "logistic"),
+        (["-s", "99"], "99"),
+        (["-s", "5", "--penalty", "l1"], "not both"),
+        (["-c", "1", "--lam", "1"], "not both"),
+        (["-c", "0"], "positive"),
+        (["-B", "1", "--no-intercept"], "not both"),
+        (["-w7", "2"], "7=2"),
+        (["--class-weight", "1"], "LABEL=WEIGHT"),
+        (["--class-weight", "1=x"], "no weight"),
+        (["--penalty", "l3"], "l3"),
+        (["--lam", "-1"], "lam"),
+        (["--tol", "-1"], "tol"),
+        (["--max-iter", "0"], "max_iter"),
+        (["--multi-class", "all"], "multi_class"),
+        (["--solver", "magic"], "magic"),
+        (["--bogus"], "bogus"),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, list) else None,
 )
-def test_wrong_words_are_refused_without_a_traceback(runner, arguments):
-    result = runner.invoke(app, arguments)
-    assert result.exit_code == 2
-    assert "Traceback" not in result.output
+def test_wrong_words_end_with_code_2_and_write_nothing(command, words, message):
+    assert message in command("train", "rows.txt", *words, code=2)
+    assert not Path("rows.txt.model").exists()
 
 
-@pytest.mark.parametrize("lam", [0.0, 1e6])
-def test_demo_survives_the_extremes(lam):
-    with open(os.devnull, "w") as nowhere:
-        model = run_demo(lam, Console(file=nowhere))
-    assert model.coef_.shape == (1, 30)
+def test_weights_of_labels_as_they_are_typed():
+    assert weights_by_class([], [1, 2]) is None
+    assert weights_by_class(["balanced"], [1, 2]) == "balanced"
+    assert weights_by_class(["+1=2", "2.0=3"], [1, 2]) == {1: 2.0, 2: 3.0}
+    assert weights_by_class(["a=b=3"], ["a=b"]) == {"a=b": 3.0}
 
 
-def test_demo_on_a_terminal_without_unicode():
-    environment = os.environ | {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
-    subprocess.run(
-        [sys.executable, "-m", "majorant", "demo"], env=environment, check=True, stdout=subprocess.DEVNULL
+def test_only_flags_before_the_double_dash_are_translated():
+    assert translated(["train", "-w1", "2", "--", "-w1", "x"]) == [
+        "train", "--class-weight", "1=2", "--", "-w1", "x",
+    ]  # fmt: skip
+    assert translated(["-w1"]) == ["-w1"]
+
+
+# The other commands ----------------------------------------------------------------------------
+
+
+def test_path(command):
+    said = command("path", "rows.txt", "coefs.csv", "--penalty", "l1", "--points", "7")
+    assert len([line for line in said.splitlines() if "e-" in line or "0.0e+00" in line]) == 7
+    lines = Path("coefs.csv").read_text().splitlines()
+    assert lines[0].startswith("lam,class,intercept,x1")
+    assert len(lines) == 8
+
+
+def test_path_of_many_classes(command):
+    command("path", "three.txt", "coefs.csv", "--points", "3", "--standardize")
+    assert len(Path("coefs.csv").read_text().splitlines()) == 1 + 3 * 3
+
+
+def test_cross_validation_chooses_a_strength(command):
+    said = command(
+        "cv", "rows.txt", "m", "--penalty", "l1", "--points", "10", "--selection", "1se", "--folds", "3"
     )
+    assert "Cross-validated accuracy" in said
+    model = load_model("m")
+    assert isinstance(model, SparseSVCCV)
+    assert model.lam_ == model.lam_1se_
+    assert "Accuracy = " in command("predict", "test.txt", "m")
+
+
+def test_inspect_shows_where_a_model_came_from(command):
+    command("train", "rows.txt", "m", "--penalty", "l1")
+    said = command("inspect", "m", "--top", "2")
+    assert read("rows.txt").sha256 in said
+    assert "majorant train rows.txt m --penalty l1" in said
+    assert "more (--top" in said
+
+
+def test_report_of_a_training_and_of_a_model_file(command):
+    command("train", "table.csv", "m", "--label", "outcome", "--test", "table.csv", "--report", "first.html")
+    command("report", "m", "table.csv", "second.html", "--label", "outcome")
+    for name in ("first.html", "second.html"):
+        text = Path(name).read_text()
+        assert "&lt;f&gt;" in text
+        assert "<f>" not in text
+
+
+def test_conversions(command):
+    command("train", "rows.txt", "m", "--penalty", "l1")
+    assert "(liblinear)" in command("convert", "m", "theirs")
+    assert Path("theirs").read_text().startswith("solver_type")
+    assert "(majorant)" in command("convert", "theirs", "back")
+    assert "(onnx)" in command("convert", "m", "m.onnx")
+    ours = command("predict", "test.txt", "m", "-")
+    assert command("predict", "test.txt", "theirs", "-") == ours
+    assert command("predict", "test.txt", "back", "-") == ours
+    command("convert", "table.csv", "table.txt", "--label", "outcome", code=1)  # labels that are no numbers
+    command("convert", "rows.txt", "copy.txt.gz")
+    assert read("copy.txt.gz").sha256 == read("rows.txt").sha256
+
+
+@pytest.mark.parametrize("words", [["m", "x", "--to", "libsvm"], ["rows.txt", "x", "--to", "onnx"]])
+def test_what_cannot_be_converted_is_said(command, words):
+    command("train", "rows.txt", "m")
+    assert "cannot become" in command("convert", *words, code=1)
+    assert not Path("x").exists()
+
+
+def test_datasets_are_listed(command, monkeypatch):
+    monkeypatch.setenv("MAJORANT_DATA", str(Path.cwd()))
+    said = command("datasets")
+    for name in ("a1a", "w8a", "cina0", "news20"):
+        assert name in said
+
+
+# Output ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "rows.txt", "other", "--test", "test.txt", "--report", "r.html"],
+        ["train", "rows.txt", "-v", "3"],
+        ["predict", "test.txt", "m"],
+        ["predict", "test.txt", "m", "out", "--scores"],
+        ["path", "rows.txt", "--points", "3"],
+        ["cv", "rows.txt", "other", "--points", "3"],
+        ["inspect", "m"],
+        ["report", "m", "rows.txt"],
+        ["convert", "m", "theirs"],
+        ["datasets"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_json_is_all_there_is(command, words):
+    command("train", "rows.txt", "m")
+    assert isinstance(json.loads(command(*words, "--json")), dict)
+
+
+def test_json_of_a_training(command):
+    facts = json.loads(command("train", "rows.txt", "m", "--json", "--penalty", "welsch"))
+    assert facts["gap"] is None
+    assert facts["model"] == "m"
+    assert facts["data"]["rows"] == 80
+    assert facts["converged"] is True
+
+
+def test_a_fit_that_does_not_converge_warns_and_still_writes(command, capsys):
+    command("train", "rows.txt", "m", "--max-iter", "1")
+    assert run(["train", "rows.txt", "n", "--max-iter", "1"]) == 0
+    assert "warning: " in capsys.readouterr().err
+    assert Path("n").exists()
+
+
+def test_quiet(command):
+    assert command("train", "rows.txt", "m", "-q") == ""
+    assert command("predict", "test.txt", "m", "out", "-q").startswith("Accuracy = ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "rows.txt", "old"],
+        ["train", "rows.txt", "new", "--report", "old"],
+        ["cv", "rows.txt", "old"],
+        ["predict", "rows.txt", "m", "old"],
+        ["path", "rows.txt", "old"],
+        ["report", "m", "rows.txt", "old"],
+        ["convert", "m", "old"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_files_that_exist_are_left_alone_without_force(command, words):
+    command("train", "rows.txt", "m")
+    Path("old").write_text("precious")
+    assert "--force replaces it" in command(*words, code=1)
+    assert Path("old").read_text() == "precious"
+    assert not Path("new").exists()
+    command(*words, "--force")
+    assert Path("old").read_text() != "precious"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "nowhere.txt"], "nowhere.txt"),
+        (["train", "broken.txt"], "broken.txt:2:3"),
+        (["train", "table.csv"], "--label"),
+        (["train", "rows.txt", "no/such/place"], "no directory"),
+        (["train", "one.txt"], "class"),
+        (["predict", "rows.txt", "nowhere"], "nowhere"),
+        (["predict", "rows.txt", "rows.txt"], "rows.txt"),
+        (["predict", "table.csv", "m", "--label", "outcome", "--drop", "age"], "5 features"),
+        (["inspect", "empty"], "empty"),
+        (["convert", "nowhere", "x"], "nowhere"),
+        (["report", "m", "nowhere.txt", "x.html"], "nowhere.txt"),
+        (["datasets", "nonsense"], "nonsense"),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, list) else None,
+)
+def test_errors_are_one_sentence(command, words, message):
+    command("train", "rows.txt", "m")
+    Path("broken.txt").write_text("1 1:2\n1 x:3\n")
+    Path("one.txt").write_text("1 1:2\n1 1:3\n")
+    Path("empty").write_text("")
+    said = command(*words, code=1)
+    assert said.startswith("error: ")
+    assert len(said.splitlines()) == 1
+    assert message in said
+
+
+# The program -----------------------------------------------------------------------------------
+
+
+def test_help_names_the_commands(command):
+    said = command("--help")
+    for name in COMMANDS:
+        assert f"\n  {name} " in said
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(command, name):
+    assert command(name, "--help").startswith(f"Usage: majorant {name}")
+
+
+def test_version(command):
+    assert command("--version").strip() == f"majorant {majorant.__version__}"
+
+
+@pytest.mark.parametrize("words", [["nonsense"], ["demo", "--lam", "-1"], ["demo", "--lam", "inf"]])
+def test_wrong_words_are_refused(command, words):
+    command(*words, code=2)
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys, majorant.cli; majorant.cli.run(['--help']); "
+        "print(sorted({'numpy', 'sklearn', 'scipy', 'numba', 'rich', 'jinja2', 'pooch'} & set(sys.modules)))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines()[-1] == "[]"
 
 
 def test_the_module_is_a_command():
-    output = subprocess.run(
-        [sys.executable, "-m", "majorant", "--version"],
-        capture_output=True,
-        text=True,
-        check=True,
+    ended = subprocess.run([sys.executable, "-m", "majorant", "--version"], capture_output=True, text=True)
+    assert ended.stdout.strip() == f"majorant {majorant.__version__}"
+
+
+def test_a_reader_that_has_seen_enough(here, command):
+    command("train", "rows.txt", "m")
+    ended = subprocess.run(
+        f"{sys.executable} -m majorant inspect m | true", shell=True, cwd=here, capture_output=True, text=True
     )
-    assert output.stdout.startswith("majorant")
+    assert ended.returncode == 0
+    assert ended.stderr == ""
+
+
+def test_ctrl_c_keeps_the_last_iterate(here):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 200))
+    write_libsvm(here / "large.txt", X, np.where(X[:, 0] + rng.standard_normal(4000) > 0, 1, -1))
+    process = subprocess.Popen(
+        [
+            sys.executable, "-m", "majorant", "train", "large.txt", "m",
+            "--solver", "gradient", "--max-iter", "100000000", "--tol", "1e-15",
+        ],
+        cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1,
+    )  # fmt: skip
+    assert process.stderr.readline()  # the first line of progress: training has begun
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "last iterate is kept" in out
+    assert load_model(here / "m").coef_.any()
+
+
+# The demo --------------------------------------------------------------------------------------
+
+
+def test_demo_shows_features_scores_and_times_and_writes_a_report(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    said = command("demo")
+    for word in ("worst radius", "accuracy", "LinearSVC", "fit time", "duality gap", "features are enough"):
+        assert word in said
+    assert str(Path("majorant-demo.html").resolve()) in said
+    assert "worst radius" in Path("majorant-demo.html").read_text()
+
+
+@pytest.mark.parametrize("lam", [0.0, 1e6])
+def test_demo_survives_the_extremes(lam, tmp_path):
+    with open(os.devnull, "w") as nowhere:
+        model = run_demo(lam, Console(file=nowhere), tmp_path / "demo.html")
+    assert model.coef_.shape == (1, 30)
+    assert (tmp_path / "demo.html").exists()
+
+
+def test_demo_on_a_terminal_without_unicode(tmp_path):
+    environment = os.environ | {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
+    subprocess.run(
+        [sys.executable, "-m", "majorant", "demo"],
+        env=environment, check=True, stdout=subprocess.DEVNULL, cwd=tmp_path,
+    )  # fmt: skip

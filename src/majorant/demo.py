@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 import warnings
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
@@ -17,10 +17,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from majorant.callbacks import Callback, progress_fraction
 from majorant.estimators import SparseSVC
-from majorant.objective import Objective
-from majorant.status import Evaluated, Record, Status
+from majorant.reporting import report as write_report
 
 SCORES = {
     "accuracy": accuracy_score,
@@ -30,32 +28,8 @@ SCORES = {
 }
 
 
-class ProgressBar(Callback):
-    """A bar on a log10 scale of the certificate; plain lines where the output is no terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self.bar = Progress(
-            TextColumn("training"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f} %  {task.fields[certificate]}"),
-            TimeElapsedColumn(),
-            console=console,
-        )
-        self._task = self.bar.add_task("training", total=1.0, certificate="")
-        self._tol = 0.0
-
-    def on_begin(self, objective: Objective, tol: float) -> None:
-        self._tol = tol
-
-    def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
-        done = progress_fraction(record.certificate.error, self._tol)
-        self.bar.update(self._task, completed=done, certificate=str(record.certificate))
-        return None
-
-
-def run_demo(lam: float, console: Console | None = None) -> SparseSVC:
-    """Train, show the features chosen, the scores and the times; return the model."""
+def run_demo(lam: float, console: Console | None = None, report: Path | None = None) -> SparseSVC:
+    """Train, show the features chosen, the scores and the times, write a report; return the model."""
     console = Console(highlight=False) if console is None else console
     data = load_breast_cancer(as_frame=False)
     X, X_test, y, y_test = train_test_split(
@@ -68,14 +42,12 @@ def run_demo(lam: float, console: Console | None = None) -> SparseSVC:
         f"{X.shape[1]} features; {' or '.join(data.target_names)}?"
     )
 
-    progress = ProgressBar(console)
-    model = SparseSVC(lam=lam).set_callbacks(progress)
-    with progress.bar:
-        seconds = _timed_fit(model, X, y)
+    model = SparseSVC(lam=lam)
+    seconds = _timed_fit(model, X, y)
     console.print(f"{model.status_.value} ({model.n_iter_} iterations of {model.solver_.name!r})\n")
 
     console.print(_coefficient_table(model, data.feature_names, console))
-    # What a user pays is a fit in a warm process; the one above also drew the bar.
+    # What a user pays is a fit in a warm process.
     ours = SparseSVC(lam=lam)
     rows = [("SparseSVC", ours, min(seconds, _timed_fit(ours, X, y)))]
     for name, rival in {
@@ -85,6 +57,12 @@ def run_demo(lam: float, console: Console | None = None) -> SparseSVC:
         rows.append((name, rival, _timed_fit(rival, X, y)))
     console.print(_comparison_table(rows, X_test, y_test))
     console.print(_conclusion(len(model.support_), X.shape[1]))
+    if report is not None:
+        write_report(
+            model, X, y, report, title="Breast cancer Wisconsin", feature_names=data.feature_names,
+            X_test=X_test, y_test=y_test, command=f"majorant demo --lam {lam:g}",
+        )  # fmt: skip
+        console.print(f"A report of this model, to look at in a browser: {report.resolve()}", soft_wrap=True)
     return model
 
 

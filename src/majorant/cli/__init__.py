@@ -1,0 +1,87 @@
+"""The command line: one file a command, and each imports what it needs only when it runs.
+
+Exit codes: 0, done; 1, an error in the data, a file or the fit, said in one sentence on stderr; 2, a wrong
+word on the command line; 130, Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from majorant import __version__
+from majorant.cli.convert import convert
+from majorant.cli.cv import cv
+from majorant.cli.datasets import datasets
+from majorant.cli.demo import demo
+from majorant.cli.inspect import inspect
+from majorant.cli.liblinear import translated
+from majorant.cli.output import COMMAND
+from majorant.cli.path import path
+from majorant.cli.predict import predict
+from majorant.cli.report import report
+from majorant.cli.train import train
+
+app = typer.Typer(
+    name="majorant",
+    help="Sparse linear support vector machines: from a file to a model that uses few features.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help is there in half the time
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+for command in (train, predict, path, cv, inspect, report, convert, datasets, demo):
+    app.command(no_args_is_help=command not in (datasets, demo))(command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"majorant {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Options that stand before the command."""
+
+
+def main() -> None:
+    """Run the command that the process was called with."""
+    raise SystemExit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; the exit code. What goes wrong is one sentence on stderr, without a traceback."""
+    COMMAND.set(tuple(arguments))
+    try:
+        app(args=translated(arguments), prog_name="majorant")
+    except SystemExit as end:  # how typer ends, also when all is well
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted.", err=True)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has seen enough. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ValueError, OSError, MemoryError, ImportError) as error:
+        typer.echo(f"error: {_sentence(error)}", err=True)
+        return 2 if type(error).__name__ == "InvalidParameterError" else 1
+    return 0
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"the data do not fit into memory. {error}".strip()
+    return " ".join(str(error).split()) or type(error).__name__

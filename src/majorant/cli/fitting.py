@@ -1,0 +1,163 @@
+"""The options of a fit, and the estimator that they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import typer
+
+from majorant.cli.liblinear import OTHERS, PENALTIES
+
+
+@dataclass(frozen=True)
+class PenaltyOptions:
+    """What is minimised, and how."""
+
+    penalty: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="hyperbolic (smooth l1), welsch, l1, l2, none.  [default: hyperbolic]"
+        ),
+    ] = None
+    delta: Annotated[float, typer.Option(help="Smoothing of hyperbolic and welsch.")] = 1e-4
+    eta: Annotated[float, typer.Option(help="Strength of an additional ridge penalty.")] = 0.0
+    intercept: Annotated[
+        bool | None, typer.Option("--intercept/--no-intercept", help="Whether there is one.  [default: yes]")
+    ] = None
+    class_weight: Annotated[
+        list[str],
+        typer.Option(
+            metavar="LABEL=WEIGHT", help="The weight of a class; or `balanced`. Can be given again."
+        ),
+    ] = field(default_factory=list)
+    multi_class: Annotated[
+        str, typer.Option(metavar="HOW", help="ovr: each class against the rest; joint: all at once.")
+    ] = "ovr"
+    standardize: Annotated[
+        bool,
+        typer.Option("--standardize", help="Penalise every feature in units of its standard deviation."),
+    ] = False
+    solver: Annotated[str, typer.Option(metavar="NAME", help="newton, or one of the paper's.")] = "auto"
+    tol: Annotated[float, typer.Option("-e", "--tol", help="The duality gap, relative, to stop at.")] = 1e-6
+    max_iter: Annotated[int, typer.Option(help="The most iterations.")] = 1000
+    seed: Annotated[int, typer.Option(help="Of what is drawn at random: folds, stochastic solvers.")] = 0
+    jobs: Annotated[int | None, typer.Option(help="Classes, or folds, at the same time.")] = None
+    liblinear_type: Annotated[
+        int | None, typer.Option("-s", metavar="TYPE", help="LIBLINEAR: 1 or 2 is l2, 5 is l1.")
+    ] = None
+    bias: Annotated[
+        float | None,
+        typer.Option("-B", metavar="BIAS", help="LIBLINEAR: an intercept, if not negative; never penalised."),
+    ] = None
+
+    def parameters(self, labels: Sequence[Any]) -> dict[str, Any]:
+        """The parameters of an estimator, for data with these class labels."""
+        return {
+            "penalty": self.penalty_name,
+            "delta": self.delta,
+            "eta": self.eta,
+            "fit_intercept": self._fit_intercept,
+            "class_weight": weights_by_class(self.class_weight, labels),
+            "multi_class": self.multi_class,
+            "solver": self.solver,
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "random_state": self.seed,
+            "n_jobs": self.jobs,
+        }
+
+    @property
+    def penalty_name(self) -> str:
+        """The potential, by our name or LIBLINEAR's number."""
+        if self.liblinear_type is None:
+            return self.penalty or "hyperbolic"
+        if self.penalty is not None:
+            raise typer.BadParameter("say --penalty or LIBLINEAR's -s, not both", param_hint="-s")
+        if self.liblinear_type not in PENALTIES:
+            other = OTHERS.get(self.liblinear_type, "nothing that it knows")
+            raise typer.BadParameter(
+                f"LIBLINEAR's type {self.liblinear_type} is {other}; here there are 1 and 2 (l2) and 5 (l1)",
+                param_hint="-s",
+            )
+        return PENALTIES[self.liblinear_type]
+
+    @property
+    def _fit_intercept(self) -> bool:
+        if self.bias is not None and self.intercept is not None:
+            raise typer.BadParameter("say --intercept or LIBLINEAR's -B, not both", param_hint="-B")
+        if self.bias is not None:
+            return self.bias >= 0.0
+        return self.intercept is not False
+
+
+def strength(lam: float | None, cost: float | None) -> float:
+    """λ, from --lam or from LIBLINEAR's C = 1/λ."""
+    if cost is None:
+        return 1.0 if lam is None else lam
+    if lam is not None:
+        raise typer.BadParameter("say --lam or LIBLINEAR's -c, not both", param_hint="-c")
+    if not cost > 0.0:
+        raise typer.BadParameter(f"C must be positive, got {cost:g}", param_hint="-c")
+    return 1.0 / cost
+
+
+def weights_by_class(words: Sequence[str], labels: Sequence[Any]) -> Any:
+    """{label: weight}, or "balanced", or None, from what was typed."""
+    if not words:
+        return None
+    if list(words) == ["balanced"]:
+        return "balanced"
+    weights: dict[Any, float] = {}
+    for word in words:
+        name, separator, number = word.rpartition("=")
+        label = next((label for label in labels if _means(name, label)), None)
+        if not separator or label is None:
+            known = ", ".join(str(label) for label in labels[:20])
+            raise typer.BadParameter(
+                f"{word!r} is no LABEL=WEIGHT with a label of the data ({known})", param_hint="--class-weight"
+            )
+        try:
+            weights[label] = float(number)
+        except ValueError:
+            raise typer.BadParameter(f"{number!r} is no weight", param_hint="--class-weight") from None
+    return weights
+
+
+def _means(text: str, label: Any) -> bool:
+    """Whether a label is typed so: `+1` means 1, and 1.0."""
+    if text == str(label):
+        return True
+    try:
+        return not isinstance(label, str) and float(text) == float(label)
+    except ValueError:
+        return False
+
+
+class Scales:
+    """Features in units of their standard deviation, and the way back.
+
+    Only scaled, not shifted: since the intercept is free, shifting would change nothing but that, and sparse
+    data stay sparse.
+    """
+
+    def __init__(self, X: Any, *, wanted: bool) -> None:
+        self._scaler = None
+        if wanted:
+            from sklearn.preprocessing import StandardScaler
+
+            self._scaler = StandardScaler(with_mean=False).fit(X)
+
+    def scaled(self, X: Any) -> Any:
+        """X in the units that the penalty is to see."""
+        return X if self._scaler is None else self._scaler.transform(X)
+
+    def unscale(self, model: Any) -> None:
+        """Let a model that was trained on scaled features take the unscaled ones."""
+        if self._scaler is not None:
+            sparse = not hasattr(model.coef_, "flags")
+            model.densify()
+            model.coef_ = model.coef_ / self._scaler.scale_
+            if sparse:
+                model.sparsify()

@@ -1,0 +1,124 @@
+"""What commands say: lines for people, or one JSON document for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import typer
+
+COMMAND: ContextVar[tuple[str, ...]] = ContextVar("COMMAND", default=())
+"""The words of the command line that is being run."""
+
+
+def command_line() -> str:
+    """The command as it can be typed again."""
+    return shlex.join(["majorant", *COMMAND.get()])
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """How a command answers."""
+
+    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout, nothing else.")] = False
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Say nothing but errors and what was asked for.")
+    ] = False
+
+    @property
+    def talkative(self) -> bool:
+        """Whether there is to be progress and prose."""
+        return not (self.json or self.quiet)
+
+
+@dataclass
+class Output:
+    """Collects facts for a program, or says them to a person.
+
+    Parameters
+    ----------
+    options : OutputOptions
+    to_stderr : bool
+        Whether stdout is for something else: the labels that were predicted.
+    """
+
+    options: OutputOptions
+    to_stderr: bool = False
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def say(self, text: str) -> None:
+        """A line for people."""
+        if self.options.talkative:
+            typer.echo(text, err=self.to_stderr)
+
+    def answer(self, text: str) -> None:
+        """A line that was asked for: also if quiet."""
+        if not self.options.json:
+            typer.echo(text, err=self.to_stderr)
+
+    def warn(self, text: str) -> None:
+        """A line that must not be lost, on stderr; and among the facts."""
+        self.facts.setdefault("warnings", []).append(text)
+        if not self.options.json:
+            typer.echo(f"warning: {text}", err=True)
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+        """Rows of text; `right` are the columns of numbers. Drawn on a terminal, plain columns elsewhere."""
+        if self.options.json:
+            return
+        if sys.stdout.isatty():
+            from rich.console import Console
+            from rich.table import Table
+            from rich.text import Text
+
+            drawn = Table()
+            for k, name in enumerate(header):
+                drawn.add_column(name, justify="right" if k in right else "left")
+            for row in rows:
+                drawn.add_row(*map(Text, row))
+            Console().print(drawn)
+            return
+        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+        for row in (header, *rows):
+            cells = (
+                cell.rjust(width) if k in right else cell.ljust(width)
+                for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            typer.echo("  ".join(cells).rstrip())
+
+    def finish(self, **facts: Any) -> None:
+        """Print the facts, if a program asked for them."""
+        self.facts |= facts
+        if self.options.json:
+            typer.echo(json.dumps(_plain(self.facts), ensure_ascii=False, allow_nan=False))
+
+    @contextmanager
+    def waiting(self, text: str) -> Iterator[None]:
+        """Show that something is going on, on a terminal, while it does."""
+        if not (self.options.talkative and sys.stderr.isatty()):
+            yield
+            return
+        from rich.console import Console
+
+        with Console(stderr=True).status(text):
+            yield
+
+
+def _plain(value: Any) -> Any:
+    """Numbers, texts, lists and dicts, as JSON has them; nan and infinity become null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

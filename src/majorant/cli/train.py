@@ -1,0 +1,267 @@
+"""`majorant train DATA [MODEL]`."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from majorant.cli.fitting import PenaltyOptions, Scales, strength
+from majorant.cli.grouped import grouped
+from majorant.cli.output import Output, OutputOptions, command_line
+from majorant.cli.reading import DataArgument, DataOptions, keep_names, matching, predicted, read_data
+
+if TYPE_CHECKING:
+    from majorant.datasets import Data
+
+ModelArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="MODEL", help="The file to write.  [default: DATA.model, here]", show_default=False
+    ),
+]
+Force = Annotated[bool, typer.Option("-f", "--force", help="Replace files that exist.")]
+Test = Annotated[str | None, typer.Option("--test", metavar="DATA", help="Data to test the model on.")]
+Report = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE", help="Write an HTML report of the model.")
+]
+
+
+@grouped
+def train(
+    data: DataArgument,
+    model: ModelArgument = None,
+    *,
+    lam: Annotated[
+        float | None,
+        typer.Option(
+            help="Strength of the penalty: larger, fewer features.  [default: 1]", show_default=False
+        ),
+    ] = None,
+    cost: Annotated[
+        float | None, typer.Option("-c", metavar="C", help="LIBLINEAR: C, which is 1/lam.")
+    ] = None,
+    max_features: Annotated[
+        int | None, typer.Option(help="No more features than this: a stronger penalty, if need be.")
+    ] = None,
+    fitting: PenaltyOptions,
+    folds: Annotated[
+        int | None,
+        typer.Option("-v", metavar="FOLDS", help="LIBLINEAR: only the accuracy by cross-validation."),
+    ] = None,
+    test: Test = None,
+    report: Report = None,
+    force: Force = False,
+    reading: DataOptions,
+    answering: OutputOptions,
+) -> None:
+    """Train a model on a data file and write it to a file."""
+    from majorant import SparseSVC
+
+    output = Output(answering)
+    penalty, lam = fitting.penalty_name, strength(lam, cost)
+    target = None if folds else check_outputs(data, model, report, force=force)
+    rows = read_data(data, reading, output)
+    estimator = SparseSVC(
+        lam=lam, max_features=max_features, **fitting.parameters(sorted_labels(rows)) | {"penalty": penalty}
+    )
+    scales = Scales(rows.X, wanted=fitting.standardize)
+    if folds:
+        _cross_validate(estimator, scales.scaled(rows.X), rows.y, folds, output)
+        return
+    assert target is not None
+    interrupted = fit(estimator, rows, scales, output)
+    finish_model(
+        estimator, rows, target, output, test=test, report=report, force=force, reading=reading,
+        interrupted=interrupted,
+    )  # fmt: skip
+
+
+def finish_model(
+    estimator: Any,
+    rows: Data,
+    target: Path,
+    output: Output,
+    *,
+    test: str | None,
+    report: Path | None,
+    force: bool,
+    reading: DataOptions,
+    interrupted: bool,
+) -> None:
+    """Score a fitted model, write it and its report; after Ctrl-C the model alone."""
+    if interrupted:
+        write(estimator, rows, target, output, force=force)
+        output.finish(**summary(estimator))
+        raise KeyboardInterrupt
+    scores, held_out = _scores(estimator, rows, test, reading, output)
+    write(estimator, rows, target, output, force=force)
+    if report is not None:
+        write_report(estimator, rows, held_out, report, output, force=force)
+    output.finish(**summary(estimator), **scores)
+
+
+def check_outputs(data: str, model: Path | None, report: Path | None, *, force: bool) -> Path:
+    """Where the model goes; what cannot be written is said before anything is computed."""
+    if model is None:
+        model = Path(("stdin" if data == "-" else Path(data).name) + ".model")
+    for path in (model, report):
+        if path is not None:
+            check_output(path, force=force)
+    return model
+
+
+def check_output(path: Path, *, force: bool) -> None:
+    """Refuse a file that cannot be written, or exists and may not be replaced."""
+    from majorant.errors import OutputError
+    from majorant.files import check_writable
+
+    try:
+        check_writable(path, overwrite=force)
+    except OutputError as error:
+        hint = ": --force replaces it" if path.is_file() else ""
+        raise OutputError(f"{error}{hint}") from None
+
+
+def sorted_labels(data: Data) -> list[Any]:
+    """The class labels of the data, each once."""
+    import numpy as np
+
+    labels: list[Any] = np.unique(data.y).tolist()  # type: ignore[arg-type]
+    return labels
+
+
+def fit(estimator: Any, data: Data, scales: Scales, output: Output) -> bool:
+    """Train, with progress and warnings for people; whether Ctrl-C ended it with a model to keep."""
+    from majorant.callbacks import LiveProgress
+
+    live = LiveProgress() if output.options.talkative else None
+    if live and hasattr(estimator, "set_callbacks"):
+        estimator.set_callbacks(live.open())
+    X = scales.scaled(data.X)
+    start, interrupted = time.perf_counter(), False
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            estimator.fit(X, data.y)
+        except KeyboardInterrupt:
+            if not hasattr(estimator, "coef_"):
+                raise
+            interrupted = True
+        finally:
+            if live:
+                live.close()
+    scales.unscale(estimator)
+    keep_names(estimator, data)
+    seconds = output.facts["seconds"] = time.perf_counter() - start
+    output.say(
+        f"{'Interrupted: the last iterate is kept.' if interrupted else estimator.status_.value} "
+        f"({_certainty(estimator)}, {estimator.n_iter_} iterations, {seconds:.2f} s)"
+    )
+    for warning in caught:
+        if issubclass(warning.category, UserWarning):
+            output.warn(str(warning.message))
+    return interrupted
+
+
+def _certainty(estimator: Any) -> str:
+    from majorant.status import Certificate
+
+    return str(Certificate(estimator.stationarity_, estimator.gap_))
+
+
+def write(estimator: Any, data: Data, path: Path, output: Output, *, force: bool) -> None:
+    """The model to its file, with what it was trained on and how."""
+    from majorant.persistence import save_model
+
+    save_model(estimator, path, provenance=provenance(data), overwrite=force)
+    output.facts["model"] = str(path)
+    output.say(f"{selected(estimator)}. Model written to {path}")
+
+
+def provenance(data: Data) -> dict[str, Any]:
+    """What a model was trained on, and by which command."""
+    return {
+        "data": data.source,
+        "data_sha256": data.sha256,
+        "rows": int(data.X.shape[0]),
+        "command": command_line(),
+    }
+
+
+def selected(estimator: Any) -> str:
+    """How many features a model uses."""
+    return f"{len(estimator.support_):,} of {estimator.n_features_in_:,} features"
+
+
+def write_report(
+    estimator: Any,
+    data: Data,
+    test: tuple[Any, Any] | None,
+    path: Path,
+    output: Output,
+    *,
+    force: bool,
+    **more: Any,
+) -> None:
+    """The report to its file."""
+    from majorant import report
+
+    X_test, y_test = test or (None, None)
+    report(
+        estimator, data.X, data.y, path, X_test=X_test, y_test=y_test, feature_names=data.feature_names,
+        provenance=provenance(data), command=command_line(), overwrite=force, **more,
+    )  # fmt: skip
+    output.facts["report"] = str(path)
+    output.say(f"Report written to {path}")
+
+
+def _scores(
+    estimator: Any, data: Data, test: str | None, reading: DataOptions, output: Output
+) -> tuple[dict[str, Any], tuple[Any, Any] | None]:
+    """Accuracy on the training rows and on the test rows; and these, if there are any."""
+    import numpy as np
+
+    scores = {"train_accuracy": float(np.mean(predicted(estimator, data.X) == data.y))}
+    held_out = None
+    said = f"Accuracy {scores['train_accuracy']:.2%} on the training rows"
+    if test is not None:
+        rows = read_data(test, reading, output, what="test_data")
+        X = matching(rows, estimator, output)
+        scores["test_accuracy"] = float(np.mean(predicted(estimator, X) == rows.y))
+        held_out = X, rows.y
+        said += f", {scores['test_accuracy']:.2%} on the test rows"
+    output.say(said)
+    return scores, held_out
+
+
+def _cross_validate(estimator: Any, X: Any, y: Any, folds: int, output: Output) -> None:
+    """LIBLINEAR's -v: the accuracy over all rows, each predicted by a model that has not seen it."""
+    import numpy as np
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=estimator.random_state)
+    accuracy = float(np.mean(cross_val_predict(estimator, X, y, cv=splitter) == y))
+    output.answer(f"Cross Validation Accuracy = {100.0 * accuracy:g}%")
+    output.finish(cross_validation_accuracy=accuracy, folds=folds)
+
+
+def summary(estimator: Any) -> dict[str, Any]:
+    """The facts of a fitted model, for programs."""
+    return {
+        "penalty": str(estimator.penalty),
+        "lam": estimator.lam_,
+        "classes": estimator.classes_,
+        "features": int(estimator.n_features_in_),
+        "selected": estimator.support_,
+        "objective": estimator.objective_,
+        "lower_bound": estimator.lower_bound_,
+        "gap": estimator.gap_,
+        "stationarity": estimator.stationarity_,
+        "converged": bool(estimator.converged_),
+        "status": estimator.status_.value,
+        "iterations": int(estimator.n_iter_),
+    }
