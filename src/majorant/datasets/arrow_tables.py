@@ -1,0 +1,119 @@
+"""Parquet and Arrow files, by pyarrow: the extra `tables`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from majorant.datasets.content import Content
+from majorant.datasets.labels import labels_from_array
+from majorant.datasets.wanted import Found, Wanted, choose_columns
+from majorant.errors import DataFileError, MajorantError
+
+__all__ = ["read_arrow_table"]
+
+
+def read_arrow_table(content: Content, wanted: Wanted, kind: str) -> Found:
+    """The columns as a dense array, the labels, the names."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise MajorantError(
+            f'{content.path}: to read {kind} files, install pyarrow: pip install "majorant[tables]"'
+        ) from None
+    data = content.readall()
+    try:
+        table = _parquet(pyarrow, data) if kind == "parquet" else _arrow(pyarrow, data)
+        table.validate(full=True)
+    except Exception as error:  # what pyarrow raises for a damaged file has many names
+        raise DataFileError(f"not a readable {kind} file ({error})", content.path) from error
+    names = table.column_names
+    label, features = choose_columns(names, wanted, content.path, None)
+    if not table.num_rows:
+        raise DataFileError("there are no rows in this file", content.path)
+    X = np.empty((table.num_rows, len(features)))
+    for place, j in enumerate(features):
+        X[:, place] = _numbers(pyarrow, table.column(j), names[j], content.path)
+    y = None
+    if label is not None and wanted.labelled is not False:
+        y = _labels(pyarrow, table.column(label), names[label], content.path)
+    return Found(X, y, tuple(names[j] for j in features))
+
+
+def _parquet(pyarrow: Any, data: bytes) -> Any:
+    from pyarrow import parquet
+
+    return parquet.ParquetFile(pyarrow.BufferReader(data)).read()
+
+
+def _arrow(pyarrow: Any, data: bytes) -> Any:
+    from pyarrow import feather, ipc
+
+    buffer = pyarrow.BufferReader(data)
+    if data.startswith(b"ARROW1"):
+        return ipc.open_file(buffer).read_all()
+    if data.startswith(b"FEA1"):  # the first version of feather
+        return feather.read_table(buffer)
+    return ipc.open_stream(buffer).read_all()
+
+
+def _numbers(pyarrow: Any, column: Any, name: str, path: str) -> NDArray[np.float64]:
+    column = _decoded(pyarrow, column)
+    kinds = pyarrow.types
+    if name.startswith("__index_level_"):
+        raise DataFileError(
+            f"the column {name!r} is the row index of a data frame: leave it out with drop=[{name!r}] "
+            f"(--drop {name})", path,
+        )  # fmt: skip
+    if kinds.is_null(column.type) or column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise DataFileError(
+            f"a missing value in the column {name!r}, row {row + 1}: fill in missing values first", path
+        )
+    if not any(
+        test(column.type)
+        for test in (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal)
+    ):
+        raise DataFileError(
+            f"the column {name!r} has values of type {column.type}, which are no numbers: encode them as "
+            f"numbers, or leave the column out with drop=[{name!r}] (--drop {name})", path,
+        )  # fmt: skip
+    if kinds.is_decimal(column.type):
+        column = column.cast(pyarrow.float64())
+    numbers: NDArray[np.float64] = column.to_numpy().astype(np.float64)
+    wrong = np.flatnonzero(~np.isfinite(numbers))
+    if wrong.size:
+        raise DataFileError(
+            f"{numbers[wrong[0]]} in the column {name!r}, row {wrong[0] + 1}: replace missing and infinite "
+            "values first", path,
+        )  # fmt: skip
+    return numbers
+
+
+def _labels(pyarrow: Any, column: Any, name: str, path: str) -> NDArray[Any]:
+    column = _decoded(pyarrow, column)
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise DataFileError(f"the label (column {name!r}) of row {row + 1} is missing", path)
+    kinds = pyarrow.types
+    values = column.to_numpy()
+    if kinds.is_string(column.type) or kinds.is_large_string(column.type) or _is_string_view(pyarrow, column):
+        values = values.astype(str)
+    try:
+        return labels_from_array(values)
+    except ValueError as error:
+        raise DataFileError(f"the column {name!r}: {error}", path) from None
+
+
+def _is_string_view(pyarrow: Any, column: Any) -> bool:
+    test = getattr(pyarrow.types, "is_string_view", None)  # since pyarrow 16
+    return test is not None and bool(test(column.type))
+
+
+def _decoded(pyarrow: Any, column: Any) -> Any:
+    """The values themselves, where the file has categories."""
+    if pyarrow.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    return column

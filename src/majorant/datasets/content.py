@@ -1,0 +1,118 @@
+"""The bytes of a file or of standard input, uncompressed, with their checksum."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import io
+import lzma
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import IO, Any, Self
+
+from majorant.errors import DataFileError
+
+__all__ = ["COMPRESSIONS", "Content"]
+
+COMPRESSIONS = {".gz": gzip.GzipFile, ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
+"""By the ending of a file's name; to read, the first bytes decide."""
+
+_HEADS = {
+    b"\x1f\x8b\x08": ".gz",
+    b"\xfd7zXZ\x00": ".xz",
+    **{b"BZh%d" % level + block: ".bz2" for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")},
+}
+_LONGEST_HEAD = max(map(len, _HEADS))
+# Fits into the second cache of a core together with what is made of it.
+_CHUNK = 1 << 20
+
+
+class Content(io.RawIOBase):
+    """A stream of the uncompressed content.
+
+    Parameters
+    ----------
+    source : path or "-"
+        A file, or standard input.
+    """
+
+    def __init__(self, source: str | os.PathLike[str]) -> None:
+        super().__init__()
+        stdin = source == "-"
+        self.path = "<stdin>" if stdin else os.fspath(source)
+        self._sha256 = hashlib.sha256()
+        try:
+            self._opened: IO[bytes] | None = None if stdin else open(self.path, "rb")  # noqa: SIM115
+            file = sys.stdin.buffer if self._opened is None else self._opened
+            head = file.read(_LONGEST_HEAD)
+            whole: Any = io.BufferedReader(_Rejoined(head, file), _CHUNK)
+        except FileNotFoundError:
+            raise DataFileError("there is no such file", self.path) from None
+        except OSError as error:
+            raise DataFileError(f"cannot be read: {error.strerror}", self.path) from None
+        kind = next((kind for start, kind in _HEADS.items() if head.startswith(start)), None)
+        self._compressed = kind is not None
+        self._stream = whole if kind is None else COMPRESSIONS[kind](whole)
+
+    @property
+    def sha256(self) -> str:
+        """Of what has been read so far."""
+        return self._sha256.hexdigest()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._read(len(buffer))
+        buffer[: len(part)] = part
+        return len(part)
+
+    def readall(self) -> bytes:
+        return b"".join(self.chunks())
+
+    def chunks(self) -> Iterator[bytes]:
+        """All that is left, a megabyte at a time."""
+        while chunk := self._read(_CHUNK):
+            yield chunk
+
+    def close(self) -> None:
+        if not self.closed and self._opened is not None:
+            self._opened.close()
+        super().close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def _read(self, size: int) -> bytes:
+        try:
+            part: bytes = self._stream.read(size)
+        except EOFError:
+            raise DataFileError(
+                "the compressed data end too early: a part of the file is missing", self.path
+            ) from None
+        except (OSError, zlib.error, lzma.LZMAError) as error:
+            if self._compressed:
+                raise DataFileError(f"the compressed data are damaged ({error})", self.path) from None
+            raise DataFileError(f"cannot be read ({error})", self.path) from None
+        self._sha256.update(part)
+        return part
+
+
+class _Rejoined(io.RawIOBase):
+    """A stream of which the head has been read already, whole again."""
+
+    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
+        super().__init__()
+        self._head, self._rest = head, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._head[: len(buffer)] or self._rest.read(len(buffer))
+        self._head = self._head[len(part) :]
+        buffer[: len(part)] = part
+        return len(part)

@@ -1,0 +1,61 @@
+"""Labels: integers where all of them are, else floats or strings."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DECIMAL", "labels_from_array", "labels_from_text"]
+
+DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""The numbers of all text formats: `float` takes more ("1_000", "nan", digits of other scripts)."""
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+# Up to here float64 tells every integer from its neighbours.
+_LARGEST = 2.0**53
+_LONGEST = 1000
+
+
+def labels_from_array(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels as `Data` has them; a ValueError says what is wrong with them."""
+    kind = labels.dtype.kind
+    if kind in "bi":
+        return labels.astype(np.int64)
+    if kind == "u":
+        if labels.size and labels.max() > np.iinfo(np.int64).max:
+            raise ValueError("integers beyond 2^63 cannot be labels")
+        return labels.astype(np.int64)
+    if kind == "f":
+        if not np.all(np.isfinite(labels)):
+            raise ValueError("a label is missing (NaN) or infinite")
+        whole = np.all(labels == np.floor(labels)) and np.all(np.abs(labels) <= _LARGEST)
+        return labels.astype(np.int64 if whole else np.float64)
+    if kind == "U":
+        return labels
+    raise ValueError(f"labels must be numbers or text, not {labels.dtype}")
+
+
+def labels_from_text(labels: Sequence[str]) -> NDArray[Any]:
+    """Labels of a text file: numbers if every one of them is one, else text."""
+    distinct = {label: position for position, label in enumerate(dict.fromkeys(labels))}
+    longest = max(distinct, key=len)
+    if len(longest) > _LONGEST:
+        raise ValueError(f"the label {longest[:30]!r}… is too long for a label: is this the right column?")
+    values: NDArray[Any]
+    if all(_INTEGER.fullmatch(label) for label in distinct):
+        values = np.array([int(label) for label in distinct], dtype=np.int64)
+    elif all(DECIMAL.fullmatch(label) and _told_apart(float(label)) for label in distinct):
+        values = labels_from_array(np.array([float(label) for label in distinct]))
+    else:
+        values = np.array(list(distinct))
+    codes = np.fromiter((distinct[label] for label in labels), dtype=np.intp, count=len(labels))
+    return values[codes]
+
+
+def _told_apart(label: float) -> bool:
+    return math.isfinite(label) and abs(label) <= _LARGEST

@@ -1,0 +1,218 @@
+"""LIBSVM text: a label and index:value pairs on every line.
+
+    line   =  [ label { pair } ] [ "#" comment ]        separated by spaces or tabs
+    pair   =  index ":" value                           indices from 1, increasing
+
+Numbers are decimals and finite. Lines end with LF or CRLF; lines with nothing or only a comment are skipped.
+Whatever else there is, is an error with its line and column. A file without labels has only pairs; an empty
+line is an error in it, since it may be meant as a row without features.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from majorant.datasets.content import Content
+from majorant.datasets.labels import labels_from_array
+from majorant.datasets.wanted import Found, Wanted
+from majorant.errors import DataFileError
+
+__all__ = ["read_libsvm"]
+
+MOST_FEATURES = 2**31 - 1
+
+
+def read_libsvm(content: Content, wanted: Wanted) -> Found:
+    """The rows as a CSR array with sorted indices, the labels."""
+    if wanted.label is not None or wanted.drop:
+        raise DataFileError(
+            "the columns of LIBSVM text have no names: label and drop are for tables (format= says what a "
+            "file is)", content.path,
+        )  # fmt: skip
+    parser = _Parser(content.path, wanted)
+    for text in _whole_lines(content.chunks()):
+        parser.feed(text)
+    return parser.finish()
+
+
+def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes, cut at line ends; the last line gets one if it has none."""
+    pending: list[bytes] = []
+    for chunk in chunks:
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*pending, chunk[:end]])
+            pending = []
+        pending.append(chunk[end:])
+    if rest := b"".join(pending):
+        yield rest + b"\n"
+
+
+class _Parser:
+    """Takes whole lines, a piece of text at a time, and puts together what they say."""
+
+    def __init__(self, path: str, wanted: Wanted) -> None:
+        from majorant.datasets import decimals, libsvm_kernels
+
+        self._kernels, self._powers = libsvm_kernels, decimals.powers_of_five()
+        self.path, self.wanted = path, wanted
+        self._has_labels: bool | None = True if wanted.labelled else None
+        self._lines = self._rows = self._entries = self._widest = 0
+        self._labels, self._stops, self._columns, self._values = ([] for _ in range(4))  # type: ignore[var-annotated]
+        self._room = 0
+
+    def feed(self, text: bytes) -> None:
+        if self._has_labels is None:
+            self._has_labels = _first_token_is_a_label(text)
+        k = self._kernels
+        self._make_room(len(text))
+        labels, stops, columns, values, hard = self._buffers
+        counts = np.zeros(6, dtype=np.int64)
+        base = 0 if self.wanted.zero_based else 1
+        features = MOST_FEATURES if self.wanted.features is None else self.wanted.features
+        error = k.parse(
+            np.frombuffer(text, dtype=np.uint8), self._has_labels is not False, base, features, self._powers,
+            labels, stops, columns, values, hard, counts,
+        )  # fmt: skip
+        rows, entries = counts[k.ROWS], counts[k.ENTRIES]
+        for entry, start, stop in hard[: counts[k.HARDS]].tolist():
+            value = float(text[start:stop])
+            if entry < 0:
+                labels[-1 - entry] = value
+                if abs(value) > k.LARGEST_LABEL:
+                    self._fail(text, start, k.LABEL_SIZE)
+            else:
+                values[entry] = value
+                if math.isinf(value):
+                    self._fail(text, start, k.VALUE_SIZE)
+        if error != k.FINE:
+            self._fail(text, int(counts[k.PLACE]), error)
+        if self._has_labels is not False:
+            self._labels.append(labels[:rows].copy())
+        self._stops.append(stops[:rows] + self._entries)
+        self._columns.append(columns[:entries].copy())
+        self._values.append(values[:entries].copy())
+        self._rows += int(rows)
+        self._entries += int(entries)
+        self._lines += int(counts[k.LINES])
+        self._widest = max(self._widest, int(counts[k.WIDEST]))
+
+    def finish(self) -> Found:
+        import scipy.sparse as sp
+
+        if not self._rows:
+            raise DataFileError("there are no rows in this file", self.path)
+        features = self._widest if self.wanted.features is None else self.wanted.features
+        if not features:
+            raise DataFileError("no row has a feature", self.path)
+        kind = np.int32 if self._entries <= np.iinfo(np.int32).max else np.int64
+        starts = np.concatenate([[0], *_emptied(self._stops)]).astype(kind)
+        columns = np.concatenate(_emptied(self._columns)).astype(kind, copy=False)
+        values = np.concatenate(_emptied(self._values))
+        X = sp.csr_array((values, columns, starts), shape=(self._rows, features), copy=False)
+        X.has_canonical_format = True
+        if self.wanted.labelled is False or not self._labels:
+            return Found(X, None, None)
+        return Found(X, labels_from_array(np.concatenate(_emptied(self._labels))), None)
+
+    def _make_room(self, size: int) -> None:
+        """Buffers for whatever a text of this size may hold; the kernel says why this is enough."""
+        if size > self._room:
+            rows, entries, hards = size // 2 + 1, size // 4 + 1, size // 20 + 1
+            self._buffers = (
+                np.empty(rows), np.empty(rows, np.int64), np.empty(entries, np.int32), np.empty(entries),
+                np.empty((hards, 3), np.int64),
+            )  # fmt: skip
+            self._room = size
+
+    def _fail(self, text: bytes, place: int, error: int) -> NoReturn:
+        line = self._lines + text.count(b"\n", 0, place) + 1
+        column = place - (text.rfind(b"\n", 0, place) + 1) + 1
+        raise DataFileError(
+            self._explain(text[place : text.index(b"\n", place)], error), self.path, line, column
+        )
+
+    def _explain(self, rest: bytes, error: int) -> str:
+        """One sentence about what stands at the beginning of the rest of a line."""
+        k = self._kernels
+        (token,) = re.match(rb"([^ \t\r#]*)", rest).groups()  # type: ignore[union-attr]
+        shown = repr(token[:40].decode("ascii", "backslashreplace").replace("\\\\", "\\"))
+        if error == k.BLANK:
+            return (
+                "an empty line in a file without labels may be a row without features: give every row a label, "
+                "0 if it is not known"
+            )
+        if error == k.RETURN:
+            return "a carriage return within a line: end lines with LF or CRLF"
+        if error == k.NUL or b"\0" in token:
+            return "a NUL byte: this is no text, or not in UTF-8"
+        if token.startswith(b"\xef\xbb\xbf"):
+            return "the file begins with a byte-order mark: save it without"
+        if not token.isascii():
+            return f"{shown} is not ASCII: this is no LIBSVM text"
+        if error in (k.LABEL, k.LABEL_SIZE):
+            return _explain_label(token, shown, too_large=error == k.LABEL_SIZE)
+        if error == k.VALUE and not token:
+            return "the value is missing after the colon"
+        if error == k.VALUE:
+            return f"the value {shown} is not a number{_why(token)}"
+        if error == k.VALUE_SIZE:
+            return f"the value {shown} is too large for a float64"
+        if error == k.PAIR:
+            return f"{shown} is {'half of an' if token.isdigit() else 'no'} index:value pair"
+        if error == k.INDEX and token.startswith(b"qid:"):
+            return "query ids (qid:) are for ranking: remove them"
+        if error == k.INDEX:
+            return f"{shown} is no index:value pair: indices count from {0 if self.wanted.zero_based else 1}"
+        return self._explain_index(token.partition(b":")[0].decode()[:40], too_large=error == k.INDEX_SIZE)
+
+    def _explain_index(self, index: str, *, too_large: bool) -> str:
+        if too_large and self.wanted.features is not None:
+            return f"the index {index} is beyond the {self.wanted.features} features that are expected"
+        if too_large:
+            return f"the index {index} is too large: there can be at most {MOST_FEATURES} features"
+        if int(index) == 0 and not self.wanted.zero_based:
+            return (
+                "the index 0, but indices count from 1: if those of this file count from 0, say zero_based=True "
+                "(--zero-based)"
+            )
+        return f"the index {index} does not come after the one before it: indices must increase"
+
+
+def _explain_label(token: bytes, shown: str, *, too_large: bool) -> str:
+    if too_large:
+        return f"the label {shown} is too large to be told from its neighbours"
+    if re.match(rb"[0-9]+:", token):
+        return f"the label is missing before {shown}"
+    if b"," in token:
+        return f"the label {shown} is not a number; for a table with commas say format='csv' (--format csv)"
+    return f"the label {shown} is not a number{_why(token)}"
+
+
+def _why(token: bytes) -> str:
+    word = token.lstrip(b"+-").lower()
+    if re.match(rb"nan|inf", word):
+        return ": missing and infinite values must be replaced first"
+    if re.fullmatch(rb"[0-9_.e+-]*_[0-9_.e+-]*", word):
+        return ": numbers have no underscores"
+    if word.startswith(b"0x"):
+        return ": hexadecimal numbers are not read"
+    return ""
+
+
+def _first_token_is_a_label(text: bytes) -> bool | None:
+    """Whether the first line with anything on it begins with a label; None if there is no such line."""
+    token = re.search(rb"^[ \t]*([^ \t\r\n#]+)", text, re.MULTILINE)
+    return None if token is None else b":" not in token[1]
+
+
+def _emptied(pieces: list[Any]) -> list[Any]:
+    """A copy of the list, which is left empty, so that the pieces live no longer than the copy."""
+    taken = pieces[:]
+    pieces.clear()
+    return taken

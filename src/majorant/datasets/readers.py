@@ -1,0 +1,128 @@
+"""One function that reads every format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from majorant.datasets.content import COMPRESSIONS, Content
+from majorant.datasets.data import Data
+from majorant.datasets.wanted import Found, Wanted
+from majorant.errors import DataFileError, MajorantError
+
+__all__ = ["FORMATS", "read"]
+
+FORMATS = ("libsvm", "csv", "tsv", "parquet", "arrow", "npz", "mat")
+
+_ENDINGS = {f".{name}": name for name in FORMATS} | {".feather": "arrow", ".ipc": "arrow", ".pq": "parquet"}
+
+
+def read(
+    source: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    label: str | int | None = None,
+    labelled: bool | None = True,
+    features: int | None = None,
+    drop: Sequence[str | int] = (),
+    zero_based: bool = False,
+    header: bool = True,
+) -> Data:
+    r"""Read features and labels from a file.
+
+    What cannot be read exactly as it is meant is an error that says where: values that are missing or not
+    finite, text where numbers should be, indices that repeat. Compressed files (gzip, bzip2, xz) are known by
+    their first bytes.
+
+    Parameters
+    ----------
+    source : path or "-"
+        The file; "-" is standard input.
+    format : {"libsvm", "csv", "tsv", "parquet", "arrow", "npz", "mat"}, optional
+        By default the ending of the name says it, after .gz, .bz2 or .xz. All other names, and standard
+        input, are LIBSVM text.
+    label : str or int, optional
+        The column of the labels in a table, by name or number (from 0; -1 is the last). By default the one
+        that is called label, target, class or y, in upper or lower case. Of a file with several arrays, the
+        name of that with the labels. LIBSVM text has its labels at the beginning of the lines.
+    labelled : bool or None, default=True
+        True: a file without labels is an error. None: labels if there are any. False: none are returned, and
+        those that are there are no features either.
+    features : int, optional
+        The number of features. LIBSVM text does not say it: by default it is the largest index. A test file
+        should be given that of the training data. More of them, or in a table another number, is an error.
+    drop : sequence of str or int, optional
+        Columns of a table to leave out.
+    zero_based : bool, default=False
+        The indices of LIBSVM text count from 0.
+    header : bool, default=True
+        The first line of CSV or TSV has the names of the columns.
+
+    Returns
+    -------
+    data : Data
+        X is a CSR array if the file is sparse (LIBSVM, sparse matrices in .npz and .mat), else an array.
+
+    Raises
+    ------
+    DataFileError
+        The message begins with file:line:column, as far as they are known.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = pathlib.Path(directory) / "flowers.csv"
+    ...     _ = path.write_text("width,length,class\n0.2,1.4,setosa\n1.8,5.1,virginica\n")
+    ...     data = read(path)
+    >>> data.X
+    array([[0.2, 1.4],
+           [1.8, 5.1]])
+    >>> data.y.tolist(), data.feature_names
+    (['setosa', 'virginica'], ('width', 'length'))
+    """
+    if format is not None and format not in FORMATS:
+        raise MajorantError(f"format={format!r} is not known: it is one of {', '.join(FORMATS)}")
+    if features is not None and features < 1:
+        raise MajorantError(f"features={features!r} must be at least 1")
+    if isinstance(drop, str):
+        drop = (drop,)
+    wanted = Wanted(label, labelled, features, tuple(drop), zero_based, header)
+    with Content(source) as content:
+        found = _read(content, format or _format_by_name(source), wanted)
+        if features is not None and found.X.shape[1] != features:
+            raise DataFileError(f"{found.X.shape[1]} features, where {features} are expected", content.path)
+        return Data(found.X, found.y, found.feature_names, os.fspath(source), content.sha256)
+
+
+def _format_by_name(source: str | os.PathLike[str]) -> str:
+    name = PurePath(source)
+    if name.suffix.lower() in COMPRESSIONS:
+        name = name.with_suffix("")
+    return _ENDINGS.get(name.suffix.lower(), "libsvm")
+
+
+def _read(content: Content, format: str, wanted: Wanted) -> Found:
+    """Ask the reader of a format, which is imported only now."""
+    match format:
+        case "csv" | "tsv":
+            from majorant.datasets.text_tables import read_text_table
+
+            return read_text_table(content, wanted, "," if format == "csv" else "\t")
+        case "parquet" | "arrow":
+            from majorant.datasets.arrow_tables import read_arrow_table
+
+            return read_arrow_table(content, wanted, format)
+        case "npz":
+            from majorant.datasets.arrays import read_npz
+
+            return read_npz(content, wanted)
+        case "mat":
+            from majorant.datasets.arrays import read_mat
+
+            return read_mat(content, wanted)
+        case _:
+            from majorant.datasets.libsvm import read_libsvm
+
+            return read_libsvm(content, wanted)

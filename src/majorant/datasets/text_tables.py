@@ -1,0 +1,183 @@
+"""Comma- or tab-separated tables: a line of names, then numbers, and labels of any kind in one column.
+
+Fields may be in quotation marks, as RFC 4180 has them. The text is UTF-8, with or without a byte-order mark
+(spreadsheets write one). Empty lines are skipped, unless there is one column only.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from array import array
+from collections.abc import Iterator
+from operator import itemgetter
+from typing import NoReturn
+
+import numpy as np
+
+from majorant.datasets.content import Content
+from majorant.datasets.labels import DECIMAL, labels_from_text
+from majorant.datasets.wanted import Found, Wanted, choose_columns
+from majorant.errors import DataFileError
+
+__all__ = ["read_text_table"]
+
+_MISSING = ("", "na", "nan", "null", "none", "n/a", "?")
+
+
+def read_text_table(content: Content, wanted: Wanted, separator: str) -> Found:
+    """The columns as a dense array, the labels, the names."""
+    records = _Records(content, separator)
+    try:
+        return _read(records, wanted)
+    except csv.Error as error:
+        message = str(error)
+        if "unexpected end" in message:
+            message = "a quotation mark is opened and not closed"
+        raise DataFileError(f"not a well-formed table: {message}", records.path, records.line) from None
+
+
+def _read(records: _Records, wanted: Wanted) -> Found:
+    first = next(records, None)
+    if first is None:
+        raise DataFileError("there are no rows in this file", records.path)
+    names = _names(first, records, wanted)
+    label, features = choose_columns(names, wanted, records.path, records.line if wanted.header else None)
+    pick = itemgetter(*features) if len(features) > 1 else lambda row: (row[features[0]],)
+    values, labels = array("d"), []
+    row: list[str] | None = next(records, None) if wanted.header else first
+    while row is not None:
+        if len(row) != len(names):
+            if not row and len(names) > 1:
+                row = next(records, None)
+                continue
+            if row or len(names) > 1:
+                records.fail(f"{len(row)} fields, where the first line has {len(names)}", None)
+            row = [""]
+        try:
+            numbers = [float(text) for text in pick(row)]
+        except ValueError:
+            numbers = []
+        # `float` takes more than decimals: look again where there may be such.
+        if not (numbers and math.isfinite(sum(numbers)) and records.plain):
+            _check_numbers(row, features, names, records)
+        values.extend(numbers)
+        if label is not None:
+            labels.append(row[label].strip())
+            if labels[-1].lower() in _MISSING[:3]:
+                records.fail(f"the label (column {names[label]!r}) is missing", label)
+        row = next(records, None)
+    if not values:
+        raise DataFileError("there are no rows in this file", records.path)
+    X = np.frombuffer(values, dtype=np.float64).reshape(-1, len(features))
+    feature_names = tuple(names[j] for j in features) if wanted.header else None
+    if label is None or wanted.labelled is False:
+        return Found(X, None, feature_names)
+    try:
+        return Found(X, labels_from_text(labels), feature_names)
+    except ValueError as error:
+        raise DataFileError(str(error), records.path) from None
+
+
+def _names(first: list[str], records: _Records, wanted: Wanted) -> list[str]:
+    if not wanted.header:
+        if isinstance(wanted.label, str) or (wanted.label is None and wanted.labelled):
+            raise DataFileError(
+                "without a header, label= (--label) must be the number of the label's column: 0 is the "
+                "first, -1 the last", records.path,
+            )  # fmt: skip
+        return [str(j) for j in range(len(first))]
+    names = [name.strip() for name in first]
+    if any(names) and all(DECIMAL.fullmatch(name) for name in names):
+        raise DataFileError(
+            "the first line has only numbers: add a line with names of the columns, or say header=False "
+            "(--no-header)", records.path, records.line,
+        )  # fmt: skip
+    return names
+
+
+def _check_numbers(row: list[str], features: list[int], names: list[str], records: _Records) -> None:
+    """Find the field that is no finite decimal number, if there is one."""
+    for j in features:
+        text = row[j].strip()
+        shown = f"{text[:40]!r} in the column {names[j]!r}"
+        if text.lower() in _MISSING:
+            found = f"{shown} is a missing value" if text else f"a missing value in the column {names[j]!r}"
+            records.fail(f"{found}: fill in missing values first", j)
+        if not DECIMAL.fullmatch(text):
+            records.fail(
+                f"{shown} is not a number: encode the column as numbers, or leave it out with "
+                f"drop=[{names[j]!r}] (--drop {names[j]})", j,
+            )  # fmt: skip
+        if not math.isfinite(float(text)):
+            records.fail(f"{shown} is too large for a float64", j)
+
+
+class _Records(Iterator[list[str]]):
+    """The records of a table, and where the last one stands in the file."""
+
+    def __init__(self, content: Content, separator: str) -> None:
+        self.path = content.path
+        # A byte that is not UTF-8 comes through as a lone surrogate, to be refused with its line.
+        self._text = io.TextIOWrapper(
+            io.BufferedReader(content, 1 << 20), "utf-8-sig", errors="surrogateescape", newline=""
+        )
+        self._separator = separator
+        self._lines: list[str] = []
+        self._reader = csv.reader(self._read_lines(), delimiter=separator, strict=True)
+        self.line = 0
+        """Where the last record begins."""
+        self.plain = True
+        """Whether all that `float` takes in it are decimals, NaN and infinity."""
+
+    def __next__(self) -> list[str]:
+        self.line = self._reader.line_num + 1
+        self._lines.clear()
+        self.plain = True
+        return next(self._reader)
+
+    def _read_lines(self) -> Iterator[str]:
+        for line in self._text:
+            self._lines.append(line)
+            if "_" in line:
+                self.plain = False
+            if not line.isascii():
+                self.plain = False
+                try:
+                    line.encode()
+                except UnicodeEncodeError as error:
+                    self._refuse(line, error.start, "not UTF-8 text: save the file in this encoding")
+            if "\0" in line:
+                self._refuse(line, line.index("\0"), "a NUL byte: this is no text, or not in UTF-8")
+            yield line
+
+    def _refuse(self, line: str, position: int, message: str) -> NoReturn:
+        raise DataFileError(message, self.path, self.line + len(self._lines) - 1, _bytes(line[:position]) + 1)
+
+    def fail(self, message: str, field: int | None) -> NoReturn:
+        """Raise an error about a field of the last record, or all of it."""
+        if field is None:
+            raise DataFileError(message, self.path, self.line)
+        before = _before_field("".join(self._lines), field, self._separator)
+        lines = before.splitlines(keepends=True) or [""]
+        within = "" if lines[-1].endswith(("\n", "\r")) else lines[-1]
+        ended = len(lines) if within != lines[-1] else len(lines) - 1
+        raise DataFileError(message, self.path, self.line + ended, _bytes(within) + 1)
+
+
+def _before_field(record: str, field: int, separator: str) -> str:
+    """The text of a record before a field; a quotation mark inside of a field is written twice."""
+    quoted = False
+    for position, character in enumerate(record):
+        if field == 0:
+            return record[:position]
+        if character == '"':
+            quoted = not quoted
+        elif character == separator and not quoted:
+            field -= 1
+    return record
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode(errors="surrogateescape"))

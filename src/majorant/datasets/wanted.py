@@ -1,0 +1,105 @@
+"""What a reader is asked for, what it answers, and which columns of a table are meant by it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from majorant.errors import DataFileError
+
+__all__ = ["Found", "Wanted", "choose_columns", "listed"]
+
+LABEL_NAMES = ("label", "target", "class", "y")
+"""Columns that are labels unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The options of `read`, which documents them."""
+
+    label: str | int | None = None
+    labelled: bool | None = True
+    features: int | None = None
+    drop: tuple[str | int, ...] = ()
+    zero_based: bool = False
+    header: bool = True
+
+
+class Found(NamedTuple):
+    """What a file has to say: see `Data`."""
+
+    X: Any
+    y: NDArray[Any] | None
+    feature_names: tuple[str, ...] | None
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message, not too many of them."""
+    shown = ", ".join(repr(name) for name in names[:20])
+    return shown + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+
+
+def choose_columns(
+    names: Sequence[str], wanted: Wanted, path: str, line: int | None
+) -> tuple[int | None, list[int]]:
+    """Where the label is, if anywhere, and where the features are.
+
+    The label is left out of the features also where it is not wanted.
+    """
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            raise DataFileError(f"two columns have the name {name!r}: rename one of them", path, line)
+    dropped = {_position(names, column, path, line) for column in wanted.drop}
+    if None in dropped:
+        missing = [column for column in wanted.drop if _position(names, column, path, line) is None]
+        raise DataFileError(f"no column {missing[0]!r} to drop; the columns are {listed(names)}", path, line)
+    label = _find_label(names, wanted, path, line)
+    features = [j for j in range(len(names)) if j != label and j not in dropped]
+    if label in dropped:
+        raise DataFileError(
+            f"the column {names[label or 0]!r} is the label and cannot be dropped", path, line
+        )
+    if not features:
+        raise DataFileError("there is no column of features", path, line)
+    for j in features:
+        if not names[j]:
+            raise DataFileError(
+                f"column {j + 1} has no name: give it one, or leave it out with drop=[{j}]", path, line
+            )
+    return label, features
+
+
+def _find_label(names: Sequence[str], wanted: Wanted, path: str, line: int | None) -> int | None:
+    if wanted.label is not None:
+        label = _position(names, wanted.label, path, line)
+        if label is None and wanted.labelled:
+            raise DataFileError(
+                f"no column {wanted.label!r} for the labels; the columns are {listed(names)}", path, line
+            )
+        return label
+    candidates = [j for j, name in enumerate(names) if name.lower() in LABEL_NAMES]
+    if len(candidates) > 1:
+        raise DataFileError(
+            f"the labels may be in any of the columns {listed([names[j] for j in candidates])}: "
+            "say which with label= (--label)", path, line,
+        )  # fmt: skip
+    if not candidates and wanted.labelled:
+        raise DataFileError(
+            f"which column has the labels? Say so with label= (--label); the columns are {listed(names)}",
+            path, line,
+        )  # fmt: skip
+    return candidates[0] if candidates else None
+
+
+def _position(names: Sequence[str], column: str | int, path: str, line: int | None) -> int | None:
+    """Where a column is; a number counts from 0, or from the last column, -1, backwards."""
+    if isinstance(column, str):
+        return names.index(column) if column in names else None
+    if not -len(names) <= column < len(names):
+        raise DataFileError(
+            f"there is no column {column}: they are numbered 0 to {len(names) - 1}", path, line
+        )
+    return column % len(names)
