@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from majorant.estimators import SparseSVC, SparseSVCCV, lambda_max, sparse_svc_path
+    from majorant.persistence import load_model, save_model
     from majorant.potentials import Potential
     from majorant.solvers import Solver
 
@@ -18,6 +19,8 @@ _EXPORTS = {
     "SparseSVCCV": "majorant.estimators",
     "lambda_max": "majorant.estimators",
     "sparse_svc_path": "majorant.estimators",
+    "load_model": "majorant.persistence",
+    "save_model": "majorant.persistence",
     "Potential": "majorant.potentials",
     "Solver": "majorant.solvers",
 }
@@ -28,6 +31,8 @@ __all__ = [
     "SparseSVCCV",
     "__version__",
     "lambda_max",
+    "load_model",
+    "save_model",
     "sparse_svc_path",
 ]
 

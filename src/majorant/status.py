@@ -34,6 +34,9 @@ class Status(Enum):
         """Whether the result satisfies the tolerance that was asked for."""
         return self is Status.CONVERGED
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Status, (self.value,)  # skops asks for this; pickle, for what every Enum has
+
 
 @dataclass(frozen=True, eq=False)
 class Iterate:

@@ -1,0 +1,231 @@
+"""Models in LIBLINEAR's text format, which its programs and its libraries in many languages read.
+
+    solver_type L1R_L2LOSS_SVC      how it was trained
+    nr_class 2
+    label 1 -1                      of two classes, the first is that of positive decisions
+    nr_feature 3
+    bias 1                          the value of one more feature, whose weights come last; negative: none
+    w                               a row per feature, a column per class (one, if there are two)
+    0.25
+    …
+
+A decision of exactly zero is for the second label, and of several largest ones the first counts. Ours are the
+same with `classes_` reversed (two classes) or as they are, so writing keeps every prediction. A file may have
+its labels in another order; `classes_` are always sorted, since scikit-learn's metrics rely on it, and where
+that would decide ties differently (a row without any known feature, in a model without bias), intercepts of
+the smallest numbers there are keep them as they were.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from majorant.errors import ModelFileError
+from majorant.estimators import SparseSVC, SparseSVCCV
+from majorant.estimators.linear import fitted_attributes
+from majorant.files import replacing
+from majorant.persistence.store import read_limited
+from majorant.persistence.strict import shown
+from majorant.status import Matrix, Vector
+
+# Which classifiers there are, and the penalty that comes closest.
+PENALTIES = {
+    "L1R_L2LOSS_SVC": "l1",
+    "L2R_L2LOSS_SVC": "l2",
+    "L2R_L2LOSS_SVC_DUAL": "l2",
+    "L2R_L1LOSS_SVC_DUAL": "l2",
+    "MCSVM_CS": "l2",
+    "L2R_LR": "l2",
+    "L2R_LR_DUAL": "l2",
+    "L1R_LR": "l1",
+}
+WITHOUT_ZEROS = ("l2", "none")
+HEADER = ("solver_type", "nr_class", "label", "nr_feature", "bias")
+INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+INT_MIN, INT_MAX = -(2**31), 2**31 - 1
+
+
+def to_liblinear(
+    model: SparseSVC | SparseSVCCV,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    overwrite: bool = True,
+) -> str:
+    """The model as the text of a LIBLINEAR model file, which predicts the same.
+
+    Parameters
+    ----------
+    model : SparseSVC or SparseSVCCV
+        Fitted, with labels that are integers (LIBLINEAR knows no others).
+    path : path, optional
+        Where to write it, too.
+    overwrite : bool, default=True
+        Whether a file that is there already may be replaced.
+
+    Returns
+    -------
+    str
+    """
+    check_is_fitted(model)
+    labels = _integer_labels(model.classes_)
+    coef = model.coef_ if isinstance(model.coef_, np.ndarray) else model.coef_.toarray()
+    weights = coef.astype(np.float64).T
+    if model.intercept_.any():
+        weights = np.vstack([weights, model.intercept_.astype(np.float64)])
+    if not np.isfinite(weights).all():
+        raise ModelFileError("coef_ or intercept_ has values that are not finite")
+    penalty = model.penalty if isinstance(model.penalty, str) else getattr(model.penalty, "name", "")
+    lines = [
+        f"solver_type {'L2R_L2LOSS_SVC' if penalty in WITHOUT_ZEROS else 'L1R_L2LOSS_SVC'}",
+        f"nr_class {len(labels)}",
+        f"label {' '.join(map(str, labels[::-1] if len(labels) == 2 else labels))}",
+        f"nr_feature {coef.shape[1]}",
+        f"bias {1 if model.intercept_.any() else -1}",
+        "w",
+        *(" ".join(f"{weight:.17g}" for weight in row) + " " for row in weights.tolist()),
+    ]
+    text = "\n".join(lines) + "\n"
+    if path is not None:
+        with replacing(path, overwrite=overwrite) as file:
+            file.write(text.encode("ascii"))
+    return text
+
+
+def _integer_labels(classes: NDArray[Any]) -> list[int]:
+    labels = classes.tolist()
+    for label in labels:
+        whole = isinstance(label, int | float) and not isinstance(label, bool) and float(label).is_integer()
+        if not whole or not INT_MIN <= label <= INT_MAX:
+            raise ModelFileError(
+                f"LIBLINEAR's labels are integers of 32 bits, and this model has the label {shown(label)}: "
+                "train it on numbers, e.g. by sklearn.preprocessing.LabelEncoder"
+            )
+    return [int(label) for label in labels]
+
+
+def from_liblinear(source: str | os.PathLike[str]) -> SparseSVC:
+    """The classifier of a LIBLINEAR model file, as a fitted `SparseSVC` that predicts the same.
+
+    Parameters
+    ----------
+    source : path or str
+        A file, or its text (a string with a line break in it).
+
+    Returns
+    -------
+    SparseSVC
+        With `penalty` "l1" or "l2" as its solver type says, and `fit_intercept` by its bias. The file knows
+        neither its strength (`lam_` is nan) nor how well it has converged. Also of LIBLINEAR's other
+        classifiers (logistic regression, …): `predict` does what theirs does, `fit` would train ours.
+    """
+    if isinstance(source, str) and "\n" in source:
+        return _model(source, "the LIBLINEAR model")
+    name = os.fspath(source)
+    try:
+        text = read_limited(source).decode("ascii")
+    except UnicodeDecodeError:
+        raise ModelFileError(f"{name}: it is not a LIBLINEAR model, which is plain text") from None
+    except ModelFileError as error:
+        raise ModelFileError(f"{name}: {error}") from None
+    return _model(text, name)
+
+
+def _model(text: str, name: str) -> SparseSVC:
+    try:
+        return _parse(text)
+    except ModelFileError as error:
+        raise ModelFileError(f"{name}: {error}") from None
+
+
+def _parse(text: str) -> SparseSVC:
+    head, mark, body = text.partition("\nw\n")
+    if not text.startswith("solver_type ") or not mark:
+        raise ModelFileError("it is not a LIBLINEAR model, which begins with solver_type and has a line w")
+    header = _header(head)
+    solver_type = header["solver_type"]
+    if solver_type not in PENALTIES:
+        raise ModelFileError(
+            f"a model of the type {shown(solver_type)} is no classifier that majorant knows: it reads "
+            f"{', '.join(PENALTIES)}"
+        )
+    n_classes, n_features = _integer(header, "nr_class"), _integer(header, "nr_feature")
+    labels = [_parsed(label, "label") for label in header["label"].split()]
+    bias = _number(header["bias"])
+    if n_classes < 2 or len(labels) != n_classes or len(set(labels)) < n_classes:
+        raise ModelFileError(
+            f"it must have two different labels or more, and as many as nr_class {n_classes}"
+        )
+    if n_classes == 2 and solver_type == "MCSVM_CS":
+        raise ModelFileError(
+            "a model of Crammer and Singer for two classes has weights for both: not supported"
+        )
+    if n_features < 1:
+        raise ModelFileError("it has no features")
+    columns = 1 if n_classes == 2 else n_classes
+    weights = _weights(body, n_features + (bias >= 0.0), columns)
+    beta = weights[n_features] * bias if bias >= 0.0 else np.zeros(columns)
+    return _fitted(solver_type, labels, weights[:n_features], beta, bias >= 0.0)
+
+
+def _header(head: str) -> dict[str, str]:
+    header: dict[str, str] = {}
+    for line in head.split("\n"):
+        key, _, value = line.partition(" ")
+        if key not in HEADER or key in header:
+            raise ModelFileError(f"its line {shown(line)} is unknown or is there twice")
+        header[key] = value.strip()
+    if missing := [key for key in HEADER if key not in header]:
+        raise ModelFileError(f"it has no line {missing[0]}")
+    return header
+
+
+def _integer(header: dict[str, str], key: str) -> int:
+    return _parsed(header[key], key)
+
+
+def _parsed(text: str, key: str) -> int:
+    if not INTEGER.fullmatch(text) or not INT_MIN <= int(text) <= INT_MAX:
+        raise ModelFileError(f"{key} must be an integer, got {shown(text)}")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    value = float(text) if NUMBER.fullmatch(text) else np.nan
+    if not np.isfinite(value):
+        raise ModelFileError(f"it has {shown(text)} where a finite number must be")
+    return value
+
+
+def _weights(body: str, rows: int, columns: int) -> Matrix:
+    numbers = body.split()
+    if len(numbers) != rows * columns:
+        raise ModelFileError(
+            f"it must have {rows} × {columns} weights and has {len(numbers)}: it was cut short, or damaged"
+        )
+    return np.array([_number(number) for number in numbers]).reshape(rows, columns)
+
+
+def _fitted(solver_type: str, labels: list[int], weights: Matrix, bias: Vector, intercept: bool) -> SparseSVC:
+    theta = np.column_stack([weights.T, bias])
+    order = np.argsort(labels)
+    ties: Vector = np.zeros(len(theta))
+    if len(labels) == 2 and labels[0] < labels[1]:
+        theta, ties = 0.0 - theta, np.ones(1)
+    elif len(labels) > 2 and np.any(np.diff(order) < 0):
+        theta, ties = theta[order], np.arange(float(len(labels)))[::-1][order]
+    if not theta[:, -1].any():
+        theta[:, -1] = np.finfo(np.float64).tiny * ties
+    model = SparseSVC(PENALTIES[solver_type], fit_intercept=intercept)
+    attributes = fitted_attributes(np.array(labels)[order], theta, np.dtype(np.float64))
+    unknown = {"lam_": math.nan, "t_": 0, "_stream": None}
+    for name, value in {**attributes, **unknown, "n_features_in_": len(weights)}.items():
+        setattr(model, name, value)
+    return model

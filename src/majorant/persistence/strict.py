@@ -1,0 +1,230 @@
+"""JSON without its liberties: what is read is UTF-8, has every key once, and no number but finite ones.
+
+The functions below ask a node for what it must be and answer with it, or raise a `ModelFileError` that says
+where the file differs. Sizes are looked at before anything is allocated by them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from majorant.errors import ModelFileError
+
+# The largest file that is read or written: 10 million coefficients or more.
+MAX_BYTES = 2**29
+# The largest array that a number in a file can call for without bringing its entries: 2 GiB of float64.
+MAX_ENTRIES = 2**28
+# As many digits as the largest uint64 has, and a sign.
+MAX_DIGITS = 21
+# A list that is longer than this, written down, has a line for every entry.
+LINE = 100
+
+T = TypeVar("T")
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
+def render(document: dict[str, Any]) -> bytes:
+    """The text of a document, a line for everything that a reader of a diff wants to see by itself."""
+    # What is no character (half of a surrogate pair in a label) gets the escape that JSON has for it.
+    return ("".join(_pieces(document, "\n")) + "\n").encode("utf-8", errors="backslashreplace")
+
+
+def canonical(document: dict[str, Any]) -> bytes:
+    """The bytes that a checksum is made of: independent of the order of keys and of white space."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _pieces(node: Any, newline: str) -> Sequence[str]:
+    inner = newline + " "
+    if isinstance(node, dict) and node:
+        entries = [(f"{_encode(key)}: ", value) for key, value in node.items()]
+        opening, closing = "{", "}"
+    elif isinstance(node, list) and node and (rows := _rows_of_numbers(node, inner)):
+        return [f"[{inner}", rows, f"{newline}]"]
+    elif isinstance(node, list) and not _fits_a_line(node):
+        entries = [("", value) for value in node]
+        opening, closing = "[", "]"
+    else:
+        return [_encode(node)]
+    pieces = [opening]
+    for key, value in entries:
+        pieces += [inner, key, *_pieces(value, inner), ","]
+    return [*pieces[:-1], newline, closing]
+
+
+def _fits_a_line(node: list[Any]) -> bool:
+    if any(isinstance(value, dict | list) and value for value in node):
+        return False
+    return len(node) <= LINE // 3 and len(_encode(node)) <= LINE
+
+
+def _rows_of_numbers(node: list[Any], newline: str) -> str | None:
+    """Lists of numbers, a line each: the bulk of a file, in one go."""
+    if not isinstance(node[0], list):
+        return None
+    text = _encode(node)
+    if "[[" in text[1:] or any(mark in text for mark in '"{') or "[]" in text:
+        return None
+    return text[1:-1].replace("], [", f"],{newline}[")
+
+
+def parse(data: bytes) -> Any:
+    """The document that a text stands for."""
+    refuse_other_formats(data)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ModelFileError(f"it is not UTF-8 text (byte {error.start})") from None
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_float=_float,
+            parse_int=_integer,
+            parse_constant=_constant,
+        )
+    except json.JSONDecodeError as error:
+        if not text[error.pos :].strip():
+            raise ModelFileError(f"it ends too early (line {error.lineno}): it was cut short") from None
+        raise ModelFileError(
+            f"it is not JSON (line {error.lineno}, column {error.colno}: {error.msg})"
+        ) from None
+    except RecursionError:
+        raise ModelFileError("it is nested deeper than any model file") from None
+
+
+def refuse_other_formats(data: bytes) -> None:
+    """Say what a file is that is not ours, where its first bytes tell."""
+    if data[:1] == b"\x80" and data[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
+        raise ModelFileError(
+            "this is a pickle, which can run any program when it is loaded; majorant does not load pickles: "
+            "load it where you trust it and use save_model"
+        )
+    if data.startswith(b"solver_type "):
+        raise ModelFileError(
+            "this is a model of LIBLINEAR: use majorant.persistence.from_liblinear or `majorant convert`"
+        )
+    if data.startswith(b"PK\x03\x04"):
+        raise ModelFileError("this is a zip archive (skops.io.load reads those of skops)")
+    if data.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ")):
+        raise ModelFileError("it is compressed: decompress it first")
+    if not data.strip():
+        raise ModelFileError("it is empty")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    node = dict(pairs)
+    if len(node) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for position, key in enumerate(keys) if key in keys[:position])
+        raise ModelFileError(f"the key {shown(twice)} is there twice")
+    return node
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ModelFileError(f"the number {shown(text)} is beyond double precision")
+    return number
+
+
+def _integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise ModelFileError(f"an integer has {len(text)} digits")
+    return int(text)
+
+
+def _constant(text: str) -> Any:
+    raise ModelFileError(f"it holds {text}, which is not JSON")
+
+
+# What a node must be ---------------------------------------------------------------------------------------
+
+
+def shown(value: Any) -> str:
+    """A value as a message can show it, however long it is."""
+    text = ascii(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _expect(node: Any, kinds: type | tuple[type, ...], where: str, what: str) -> None:
+    # By `type`, not `isinstance`: True is no integer here.
+    if type(node) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
+        raise ModelFileError(f"{where} must be {what}, got {shown(node)}")
+
+
+def keys(node: Any, where: str, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
+    """An object with all of the required keys and no unknown ones."""
+    _expect(node, dict, where, "an object")
+    if missing := [key for key in required if key not in node]:
+        raise ModelFileError(f"{where} has no {shown(missing[0])}")
+    if unknown := [key for key in node if key not in required and key not in optional]:
+        raise ModelFileError(f"{where} has {shown(unknown[0])}, which is unknown")
+    return dict(node)
+
+
+def items(node: Any, where: str, length: int | None = None) -> list[Any]:
+    """A list, of that length if one is given."""
+    _expect(node, list, where, "a list")
+    if length is not None and len(node) != length:
+        raise ModelFileError(f"{where} must have {length} entries, got {len(node)}")
+    return list(node)
+
+
+def text(node: Any, where: str) -> str:
+    """A string."""
+    _expect(node, str, where, "a string")
+    return str(node)
+
+
+def one_of(node: Any, where: str, choices: Sequence[str]) -> str:
+    """One of these strings."""
+    if text(node, where) not in choices:
+        raise ModelFileError(f"{where} must be one of {', '.join(choices)}, got {shown(node)}")
+    return str(node)
+
+
+def boolean(node: Any, where: str) -> bool:
+    """True or false."""
+    _expect(node, bool, where, "true or false")
+    return bool(node)
+
+
+def integer(node: Any, where: str, low: int = 0, high: int = 2**63 - 1) -> int:
+    """An integer between two bounds."""
+    _expect(node, int, where, "an integer")
+    if not low <= node <= high:
+        raise ModelFileError(f"{where} must be between {low} and {high}, got {shown(node)}")
+    return int(node)
+
+
+def finite(node: Any, where: str) -> float:
+    """A finite number."""
+    _expect(node, (float, int), where, "a number")
+    return float(node)  # an integer has too few digits to overflow
+
+
+def number(node: Any, where: str) -> float:
+    """A number that may be null, which is nan, or "inf" or "-inf"."""
+    if node is None:
+        return math.nan
+    if node in ("inf", "-inf"):
+        return float(node)
+    return finite(node, where)
+
+
+def number_node(value: Any) -> float | str | None:
+    """What `number` reads."""
+    number = float(value)
+    if math.isfinite(number):
+        return number
+    return None if math.isnan(number) else str(number)
+
+
+def each(read: Callable[..., T], nodes: list[Any], where: str) -> list[T]:
+    """All entries of a list, each read in the same way."""
+    return [read(node, f"{where}[{position}]") for position, node in enumerate(nodes)]
