@@ -1,7 +1,9 @@
 """Data from files and from the registry."""
 
+from majorant.datasets.catalogue import REGISTRY, DatasetInfo
 from majorant.datasets.data import Data
 from majorant.datasets.readers import read
+from majorant.datasets.registry import available, describe, find, load
 from majorant.datasets.writers import write_libsvm
 
-__all__ = ["Data", "read", "write_libsvm"]
+__all__ = ["REGISTRY", "Data", "DatasetInfo", "available", "describe", "find", "load", "read", "write_libsvm"]

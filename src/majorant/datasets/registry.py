@@ -1,0 +1,184 @@
+"""Data sets by name: found on this machine, or downloaded.
+
+A file is looked for in the directory that the environment variable MAJORANT_DATA names and then in the user's
+cache; if it is in neither, it is downloaded into the cache. Wherever it is, its content must have the hash of
+the record.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+from majorant.datasets.catalogue import REGISTRY, DatasetInfo
+from majorant.datasets.contents import why_not
+from majorant.datasets.data import Data
+from majorant.errors import DataFileError
+
+__all__ = ["available", "describe", "find", "load"]
+
+VARIABLE = "MAJORANT_DATA"
+ENDINGS = ("", ".bz2", ".gz", ".xz", ".txt")
+
+
+def available() -> tuple[DatasetInfo, ...]:
+    """What `load` knows, whether it is on this machine or not.
+
+    >>> [info.name for info in available() if info.paper]
+    ['a1a', 'w8a', 'cina0']
+    """
+    return tuple(REGISTRY.values())
+
+
+def load(name: str, *, download: bool = True) -> Data:
+    """Load a data set by name.
+
+    Parameters
+    ----------
+    name : str
+        One of `REGISTRY`, for example "a1a" or "a1a.t".
+    download : bool
+        Whether to download a file that is not on this machine.
+
+    Returns
+    -------
+    Data
+        With as many features as the training and the test file have together.
+    """
+    path = find(name, download=download)
+    readers = importlib.import_module("majorant.datasets.readers")
+    data: Data = readers.read(path, features=REGISTRY[name].n_features)
+    return dataclasses.replace(data, source=name)
+
+
+def find(name: str, *, download: bool = True) -> Path:
+    """The file of a data set: from MAJORANT_DATA, the cache, or the address where it is published.
+
+    Parameters
+    ----------
+    name : str
+        One of `REGISTRY`.
+    download : bool
+        Whether to download a file that is not on this machine.
+
+    Returns
+    -------
+    Path
+        A file, compressed or not, whose content has been checked.
+
+    Raises
+    ------
+    DataFileError
+        If there is no such name or no such file, saying which file to put where; or if a file of that name
+        holds something else.
+    """
+    info = _record(name)
+    directory, cache = _data_directory(), _cache()
+    wrong: list[str] = []
+    for place in (directory, cache):
+        for path in _candidates(info, place):
+            problem = why_not(path, info.hashes)
+            if problem is None:
+                return path
+            wrong.append(f"{problem}, so it is not {name}")
+        # What is wrong in the user's own directory is his to put right; the cache is ours to replace.
+        if wrong and place == directory:
+            raise DataFileError(f"{wrong[0]}: replace the file, or remove it")
+    if info.address is None or not download:
+        raise DataFileError(wrong[0] if wrong else _missing(info, directory or cache))
+    return _downloaded(info, cache, directory or cache)
+
+
+def describe() -> list[dict[str, Any]]:
+    """A line for each data set: name, rows, features, classes, size, task, and where its file is.
+
+    Only looks for files, without reading them: whether their content is right is checked by `find`.
+
+    Returns
+    -------
+    list of dict
+        `size` is in bytes, uncompressed; `where` is a path, or "not here".
+    """
+    places = (_data_directory(), _cache())
+    rows = []
+    for info in REGISTRY.values():
+        paths = [path for place in places for path in _candidates(info, place)]
+        rows.append(
+            {
+                "name": info.name,
+                "rows": info.n_rows,
+                "features": info.n_features,
+                "classes": info.n_classes,
+                "size": info.size,
+                "task": info.task,
+                "where": str(paths[0]) if paths else "not here",
+            }
+        )
+    return rows
+
+
+def _record(name: str) -> DatasetInfo:
+    if name in REGISTRY:
+        return REGISTRY[name]
+    close = difflib.get_close_matches(name, REGISTRY, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(REGISTRY)}"
+    raise DataFileError(f"no data set is called {name!r}; {hint}")
+
+
+def _data_directory() -> Path | None:
+    named = os.environ.get(VARIABLE)
+    if not named:
+        return None
+    directory = Path(named).expanduser()
+    if not directory.is_dir():
+        raise DataFileError(f"{VARIABLE} names {named!r}, which is not a directory")
+    return directory
+
+
+def _cache() -> Path:
+    import pooch
+
+    return Path(pooch.os_cache("majorant"))
+
+
+def _candidates(info: DatasetInfo, directory: Path | None) -> list[Path]:
+    if directory is None:
+        return []
+    paths = (directory / (file + ending) for file in info.files for ending in ENDINGS)
+    return [path for path in paths if path.is_file()]
+
+
+def _downloaded(info: DatasetInfo, cache: Path, place: Path) -> Path:
+    from majorant.datasets.download import DownloadError, download
+    from majorant.datasets.progress import TransferProgress
+
+    assert info.address is not None
+    destination = cache / _published_name(info.address)
+    try:
+        with TransferProgress(info.name, info.address) as progress:
+            return download(info.address, destination, info.hashes, report=progress)
+    except DownloadError as error:
+        raise DataFileError(_missing(info, place, f" and could not be downloaded ({error})")) from None
+
+
+def _published_name(address: str) -> str:
+    return address.rsplit("/", 1)[-1]
+
+
+def _missing(info: DatasetInfo, place: Path, failure: str = "") -> str:
+    """Which file to put where."""
+    if info.address:
+        file = _published_name(info.address).removesuffix(".bz2")
+        source = f"from {info.address}"
+    else:
+        file = info.files[0]
+        source = f"{info.origin}; no address is known where this file is published"
+    if os.environ.get(VARIABLE):
+        where = f"into {str(place)!r}, the directory that {VARIABLE} names"
+    else:
+        where = f"into {str(place)!r}, or name a directory that holds it by {VARIABLE}"
+    return f"{info.name} is not on this machine{failure}: put {file} or {file}.bz2 ({source}) {where}"
