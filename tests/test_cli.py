@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from majorant.persistence import load_model
 from rich.console import Console
 
 import majorant
@@ -19,6 +18,7 @@ from majorant.cli.fitting import weights_by_class
 from majorant.cli.liblinear import translated
 from majorant.datasets import read, write_libsvm
 from majorant.demo import run_demo
+from majorant.persistence import load_model
 
 COMMANDS = ["train", "predict", "path", "cv", "inspect", "report", "convert", "datasets", "demo"]
 
@@ -40,7 +40,8 @@ def here(tmp_path, monkeypatch):
     X, y = make_rows(0)
     lines = ["age,weight,h,d,e,<f>,outcome"]
     lines += [
-        ",".join(map(repr, row)) + f",{'ill' if label > 0 else 'well'}" for row, label in zip(X.tolist(), y)
+        ",".join(map(repr, row)) + f",{'ill' if label > 0 else 'well'}"
+        for row, label in zip(X.tolist(), y, strict=True)
     ]
     Path("table.csv").write_text("\n".join(lines) + "\n")
     return tmp_path
@@ -137,7 +138,9 @@ def test_scores_follow_the_labels(command):
     rows = read("rows.txt")
     model = load_model("m")
     for line, score in zip(
-        command("predict", "rows.txt", "m", "-", "--scores").splitlines(), model.decision_function(rows.X)
+        command("predict", "rows.txt", "m", "-", "--scores").splitlines(),
+        model.decision_function(rows.X),
+        strict=True,
     ):
         label, value = line.split()
         assert float(value) == score

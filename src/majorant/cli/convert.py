@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from majorant.cli.grouped import grouped
 from majorant.cli.output import Output, OutputOptions
-from majorant.cli.predict import load_any
+from majorant.cli.predict import is_liblinear, load_any, origin_of
 from majorant.cli.reading import DataOptions, read_data
 from majorant.cli.train import Force, check_output
 from majorant.errors import MajorantError
@@ -50,9 +50,10 @@ def convert(
         from majorant.datasets import write_libsvm
 
         rows = read_data(source, reading, output)
+        assert rows.y is not None
         write_libsvm(target, rows.X, rows.y, overwrite=force)
     else:
-        _write_model(load_any(Path(source)), target, to, force=force)
+        _write_model(Path(source), target, to, force=force)
     output.say(f"Written to {target} ({to})")
     output.finish(target=str(target), format=to)
 
@@ -61,11 +62,10 @@ def _kind(source: str) -> str:
     """What a file is by its first bytes: "majorant", "liblinear" or "data"."""
     if source == "-" or not Path(source).is_file():
         return "data"
-    with open(source, "rb") as file:
-        start = file.read(64).lstrip()
-    if start.startswith(b"solver_type"):
+    if is_liblinear(Path(source)):
         return "liblinear"
-    return "majorant" if start.startswith(b"{") else "data"
+    with open(source, "rb") as file:
+        return "majorant" if file.read(64).lstrip().startswith(b"{") else "data"
 
 
 def _likely(kind: str, target: Path) -> str:
@@ -76,11 +76,12 @@ def _likely(kind: str, target: Path) -> str:
     return "liblinear" if kind == "majorant" else "majorant"
 
 
-def _write_model(model: Any, target: Path, to: str, *, force: bool) -> None:
+def _write_model(source: Path, target: Path, to: str, *, force: bool) -> None:
     from majorant.persistence import save_model, to_liblinear, to_onnx
 
+    model = load_any(source)
     if to == "majorant":
-        save_model(model, target, provenance=getattr(model, "provenance_", None), overwrite=force)
+        save_model(model, target, provenance=origin_of(source), overwrite=force)
     elif to == "liblinear":
         to_liblinear(model, target, overwrite=force)
     else:

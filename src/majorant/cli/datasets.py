@@ -37,9 +37,9 @@ def datasets(
     output.table(
         header,
         [
-            [row.name, f"{row.rows:,}", f"{row.features:,}", str(row.classes), str(row.where or "not here")]
+            [row["name"], f"{row['rows']:,}", f"{row['features']:,}", str(row["classes"]), row["where"]]
             for row in rows
         ],
         right=(1, 2, 3),
     )
-    output.finish(datasets=[vars(row) for row in rows])
+    output.finish(datasets=rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from inspect import Parameter, Signature, signature
 from typing import Any, get_type_hints
 
@@ -42,8 +42,12 @@ def _fields(group: Any) -> list[Parameter]:
         Parameter(
             each.name,
             Parameter.KEYWORD_ONLY,
-            default=each.default if each.default is not MISSING else each.default_factory(),  # type: ignore[misc]
+            default=_default(each),
             annotation=hints[each.name],
         )
         for each in fields(group)
     ]
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()

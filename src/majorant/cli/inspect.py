@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Any
 
 import typer
 
 from majorant.cli.grouped import grouped
 from majorant.cli.output import Output, OutputOptions
-from majorant.cli.predict import ModelArgument, load_any
+from majorant.cli.predict import ModelArgument, load_any, origin_of
+from majorant.cli.train import summary
 
 
 @grouped
@@ -21,9 +23,11 @@ def inspect(
     """Show what a model file holds, and where it came from."""
     output = Output(answering)
     known = load_any(model)
+    origin = origin_of(model)
     facts = _facts(known)
-    width = max(map(len, facts))
-    for name, value in facts.items():
+    lines = facts | _in_words(origin)
+    width = max(map(len, lines))
+    for name, value in lines.items():
         output.answer(f"{name:<{width}}  {value}")
     features = _features(known)
     labels = [str(label) for label in known.classes_]
@@ -37,12 +41,12 @@ def inspect(
         )
         if len(features) > top:
             output.answer(f"… and {len(features) - top:,} more (--top {len(features)})")
+    known_facts = summary(known) if hasattr(known, "status_") else {"classes": known.classes_}
     output.finish(
-        **{name.replace(" ", "_"): value for name, value in facts.items()},
-        classes=known.classes_,
+        **known_facts,
         intercept=known.intercept_,
         coefficients=[{"feature": name, "values": row} for name, row in features],
-        provenance=getattr(known, "provenance_", None),
+        provenance=origin,
     )
 
 
@@ -66,9 +70,22 @@ def _facts(model: Any) -> dict[str, Any]:
             "stationarity": f"{model.stationarity_:.2e}",
             "iterations": model.n_iter_,
         }
-    for name, value in (getattr(model, "provenance_", None) or {}).items():
-        facts[name.replace("_", " ")] = value
     return facts
+
+
+def _in_words(origin: dict[str, Any]) -> dict[str, str]:
+    """Where a model comes from, as far as the other facts do not say it."""
+    words: dict[str, Any] = {
+        "data": origin.get("source"),
+        "sha256": origin.get("sha256"),
+        "rows": origin.get("n_rows"),
+    }
+    if "command" in origin:
+        words["command"] = shlex.join(origin["command"])
+    words |= {
+        "versions": ", ".join(f"{name} {number}" for name, number in origin.get("versions", {}).items())
+    }
+    return {name: str(value) for name, value in words.items() if value}
 
 
 def _features(model: Any) -> list[tuple[str, list[float]]]:

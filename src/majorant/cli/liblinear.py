@@ -32,7 +32,8 @@ OTHERS = {
 
 def translated(arguments: Sequence[str]) -> list[str]:
     """The arguments with every ``-wLABEL WEIGHT`` as an option that parsers of options understand."""
-    words, out = iter(arguments), []
+    words = iter(arguments)
+    out: list[str] = []
     for word in words:
         if word == "--":
             return [*out, word, *words]

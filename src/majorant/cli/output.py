@@ -18,9 +18,14 @@ COMMAND: ContextVar[tuple[str, ...]] = ContextVar("COMMAND", default=())
 """The words of the command line that is being run."""
 
 
+def command_words() -> list[str]:
+    """The command, word by word."""
+    return ["majorant", *COMMAND.get()]
+
+
 def command_line() -> str:
     """The command as it can be typed again."""
-    return shlex.join(["majorant", *COMMAND.get()])
+    return shlex.join(command_words())
 
 
 @dataclass(frozen=True)

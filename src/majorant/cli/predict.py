@@ -76,9 +76,21 @@ def load_any(path: Path) -> Any:
     """A fitted model, from our file or LIBLINEAR's."""
     from majorant.persistence import from_liblinear, load_model
 
+    return from_liblinear(path) if is_liblinear(path) else load_model(path)
+
+
+def origin_of(path: Path) -> dict[str, Any]:
+    """What a model file says of where it comes from."""
+    from majorant.persistence import load_provenance
+
+    known = None if is_liblinear(path) else load_provenance(path)
+    return {name: value for name, value in (known or {}).items() if value is not None}
+
+
+def is_liblinear(path: Path) -> bool:
+    """Whether a file begins as LIBLINEAR's models do."""
     with open(path, "rb") as file:
-        liblinear = file.read(12).startswith(b"solver_type")
-    return from_liblinear(path) if liblinear else load_model(path)
+        return file.read(12).startswith(b"solver_type")
 
 
 def same(predicted: NDArray[Any], true: NDArray[Any]) -> NDArray[Any]:

@@ -9,7 +9,7 @@ import typer
 
 from majorant.cli.grouped import grouped
 from majorant.cli.output import Output, OutputOptions, command_line
-from majorant.cli.predict import ModelArgument, load_any
+from majorant.cli.predict import ModelArgument, load_any, origin_of
 from majorant.cli.reading import DataArgument, DataOptions, matching, read_data
 from majorant.cli.train import Force, Test, check_output
 
@@ -46,7 +46,7 @@ def report(
     make_report(
         known, matching(rows, known, output), rows.y, out, title=title, X_test=X_test, y_test=y_test,
         feature_names=getattr(known, "feature_names_in_", None), command=command_line(), overwrite=force,
-        provenance=getattr(known, "provenance_", None),
+        provenance=origin_of(model),
     )  # fmt: skip
     output.say(f"Report written to {out}")
     output.finish(report=str(out))

@@ -11,7 +11,7 @@ import typer
 
 from majorant.cli.fitting import PenaltyOptions, Scales, strength
 from majorant.cli.grouped import grouped
-from majorant.cli.output import Output, OutputOptions, command_line
+from majorant.cli.output import Output, OutputOptions, command_line, command_words
 from majorant.cli.reading import DataArgument, DataOptions, keep_names, matching, predicted, read_data
 
 if TYPE_CHECKING:
@@ -175,21 +175,12 @@ def _certainty(estimator: Any) -> str:
 
 def write(estimator: Any, data: Data, path: Path, output: Output, *, force: bool) -> None:
     """The model to its file, with what it was trained on and how."""
-    from majorant.persistence import save_model
+    from majorant.persistence import Provenance, save_model
 
-    save_model(estimator, path, provenance=provenance(data), overwrite=force)
+    origin = Provenance.of(estimator, data, command_words())
+    save_model(estimator, path, provenance=origin, overwrite=force)
     output.facts["model"] = str(path)
     output.say(f"{selected(estimator)}. Model written to {path}")
-
-
-def provenance(data: Data) -> dict[str, Any]:
-    """What a model was trained on, and by which command."""
-    return {
-        "data": data.source,
-        "data_sha256": data.sha256,
-        "rows": int(data.X.shape[0]),
-        "command": command_line(),
-    }
 
 
 def selected(estimator: Any) -> str:
@@ -205,7 +196,6 @@ def write_report(
     output: Output,
     *,
     force: bool,
-    **more: Any,
 ) -> None:
     """The report to its file."""
     from majorant import report
@@ -213,7 +203,8 @@ def write_report(
     X_test, y_test = test or (None, None)
     report(
         estimator, data.X, data.y, path, X_test=X_test, y_test=y_test, feature_names=data.feature_names,
-        provenance=provenance(data), command=command_line(), overwrite=force, **more,
+        provenance={"data": data.source, "sha256 of the data": data.sha256}, command=command_line(),
+        overwrite=force,
     )  # fmt: skip
     output.facts["report"] = str(path)
     output.say(f"Report written to {path}")
