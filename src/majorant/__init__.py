@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from majorant.estimators import SparseSVC, SparseSVCCV, lambda_max, sparse_svc_path
     from majorant.potentials import Potential
+    from majorant.reporting import report
     from majorant.solvers import Solver
 
 __version__ = "0.1.0"
@@ -20,6 +21,7 @@ _EXPORTS = {
     "sparse_svc_path": "majorant.estimators",
     "Potential": "majorant.potentials",
     "Solver": "majorant.solvers",
+    "report": "majorant.reporting",
 }
 __all__ = [
     "Potential",
@@ -28,6 +30,7 @@ __all__ = [
     "SparseSVCCV",
     "__version__",
     "lambda_max",
+    "report",
     "sparse_svc_path",
 ]
 
