@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from majorant.estimators import SparseSVC, SparseSVCCV, lambda_max, sparse_svc_path
     from majorant.persistence import load_model, save_model
     from majorant.potentials import Potential
+    from majorant.reporting import report
     from majorant.solvers import Solver
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ _EXPORTS = {
     "save_model": "majorant.persistence",
     "Potential": "majorant.potentials",
     "Solver": "majorant.solvers",
+    "report": "majorant.reporting",
 }
 __all__ = [
     "Potential",
@@ -33,6 +35,7 @@ __all__ = [
     "lambda_max",
     "load_model",
     "save_model",
+    "report",
     "sparse_svc_path",
 ]
 

@@ -1,0 +1,212 @@
+"""A picture: two axes, and lines, bands and bars between them, as SVG whose colours are CSS classes.
+
+All pictures are drawn 400 units wide, which is a phone; on a wide page two of them stand side by side, and
+the style sheet makes their text smaller. So what fits here fits everywhere. Names of axes stand above and
+below the picture, legends outside of it as HTML: nothing inside can collide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from majorant.reporting.charts.scales import Scale
+from majorant.reporting.text import fitted, text_width
+from majorant.status import Vector
+
+WIDTH = 400.0
+FONT = 12.0
+# Points of a line beyond these are finer than a pixel.
+MOST_POINTS = 200
+COLOURS = 6
+
+
+@dataclass(frozen=True)
+class Key:
+    """One line of a legend: the CSS classes of the stroke, and what it is."""
+
+    classes: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A finished picture with its title, its legend and a sentence that explains it."""
+
+    title: str
+    svg: Markup
+    keys: tuple[Key, ...] = ()
+    note: str = ""
+
+
+def element(tag: str, content: Any = "", **attributes: Any) -> Markup:
+    """An SVG element; whatever is put in is escaped. `class_` is class, `stroke_width` stroke-width."""
+    written = Markup("").join(
+        Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), _short(value))
+        for name, value in attributes.items()
+        if value is not None
+    )
+    if content == "":
+        return Markup("<{}{}/>").format(Markup(tag), written)
+    return Markup("<{0}{1}>{2}</{0}>").format(Markup(tag), written, content)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+class Chart:
+    """Two axes to draw between.
+
+    Parameters
+    ----------
+    name : str
+        Unique on the page.
+    title, description : str
+        What the picture shows, for those who do not see it.
+    x, y : Scale
+    x_label, y_label : str
+        What the axes are; that of y stands above the picture.
+    height : float
+        Of the area between the axes.
+    left, right : float, optional
+        Room beside it; by default on the left what the ticks of y need.
+    header : float
+        Room between the name of the y axis and the area, for a second row of ticks.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        description: str,
+        x: Scale,
+        y: Scale,
+        *,
+        x_label: str,
+        y_label: str,
+        height: float = 190.0,
+        left: float | None = None,
+        right: float = 14.0,
+        header: float = 0.0,
+    ) -> None:
+        self.name, self.title, self.description = name, title, description
+        self.x, self.y = x, y
+        widths = [text_width(label, FONT) for _, label in y.ticks]
+        self.left = 10.0 + max(widths, default=0.0) if left is None else left
+        self.right = WIDTH - right
+        self.top = 28.0 + header
+        self.bottom = self.top + height
+        self._parts: list[Markup] = []
+        self._draw_axes(x_label, y_label)
+
+    def across(self, values: Any) -> Vector:
+        """Places along the horizontal axis."""
+        return self.left + (self.right - self.left) * self.x(values)
+
+    def up(self, values: Any) -> Vector:
+        """Places along the vertical axis, which are counted from above."""
+        return self.bottom - (self.bottom - self.top) * self.y(values)
+
+    def line(self, x: Any, y: Any, classes: str) -> None:
+        """A line through points."""
+        self._parts.append(element("path", d=_through(self.across(x), self.up(y)), class_=f"line {classes}"))
+
+    def band(self, x: Any, low: Any, high: Any, classes: str) -> None:
+        """The area between two lines."""
+        along = self.across(x)
+        shape = _through(np.append(along, along[::-1]), np.append(self.up(low), self.up(high)[::-1])) + "Z"
+        self._parts.append(element("path", d=shape, class_=f"band {classes}"))
+
+    def dot(self, x: float, y: float, classes: str, radius: float = 3.5) -> None:
+        """A point."""
+        across, up = float(self.across(x)), float(self.up(y))
+        self._parts.append(element("circle", cx=across, cy=up, r=radius, class_=f"dot {classes}"))
+
+    def steps(self, edges: Any, heights: Any, foot: float, classes: str) -> None:
+        """A histogram that stands on a number of the vertical axis."""
+        along = np.repeat(self.across(edges), 2)
+        tops = self.up(foot + np.concatenate([[0.0], np.repeat(heights, 2), [0.0]]))
+        self._parts.append(element("path", d=_through(along, tops) + "Z", class_=f"area {classes}"))
+
+    def rule(self, *, x: float | None = None, y: float | None = None, classes: str = "") -> None:
+        """A line from one side to the other, at a number of one axis."""
+        if x is not None:
+            at = float(self.across(x))
+            shape = f"M{at:.1f} {self.top:.1f}V{self.bottom:.1f}"
+        else:
+            at = float(self.up(y))
+            shape = f"M{self.left:.1f} {at:.1f}H{self.right:.1f}"
+        self._parts.append(element("path", d=shape, class_=f"rule {classes}"))
+
+    def text(self, x: float, y: float, text: str, classes: str = "", *, room: float | None = None) -> None:
+        """Text at a place of the picture (not a number of the axes), cut off where there is no more room."""
+        shown = text if room is None else fitted(text, FONT, room)
+        self._parts.append(element("text", shown, x=x, y=y, class_=classes or None))
+
+    def leader(self, start: tuple[float, float], end: tuple[float, float], classes: str) -> None:
+        """A thin line between two places of the picture."""
+        shape = f"M{start[0]:.1f} {start[1]:.1f}L{end[0]:.1f} {end[1]:.1f}"
+        self._parts.append(element("path", d=shape, class_=f"leader {classes}"))
+
+    def _draw_axes(self, x_label: str, y_label: str) -> None:
+        middle = 0.5 * (self.left + self.right)
+        self.text(0.0, 13.0, y_label, "label")
+        self.text(middle, self.bottom + 38.0, x_label, "label middle")
+        for value, label in self.y.ticks:
+            self.rule(y=value, classes="grid")
+            self.text(self.left - 6.0, float(self.up(value)) + 4.0, label, "end")
+        occupied = -np.inf
+        ticks = sorted(self.x.ticks, key=lambda tick: float(self.across(tick[0])))
+        for value, label in ticks:
+            at, half = float(self.across(value)), 0.5 * text_width(label, FONT)
+            self._parts.append(element("path", d=f"M{at:.1f} {self.bottom:.1f}v4", class_="rule axis"))
+            # A label that would touch the one before it, or leave the picture, is left out; its tick stays.
+            if at - half > occupied + 4.0 and at + half <= WIDTH + 1.0:
+                self.text(at, self.bottom + 17.0, label, "middle")
+                occupied = at + half
+        self._parts.append(
+            element("path", d=f"M{self.left:.1f} {self.bottom:.1f}H{self.right:.1f}", class_="rule axis")
+        )
+
+    def svg(self) -> Markup:
+        """All that was drawn."""
+        head = element("title", self.title, id=f"{self.name}-title")
+        head += element("desc", self.description, id=f"{self.name}-desc")
+        height = self.bottom + 44.0
+        return element(
+            "svg", head + Markup("").join(self._parts), viewBox=f"0 0 {WIDTH:.0f} {height:.0f}", role="img",
+            class_="chart", aria_labelledby=f"{self.name}-title", aria_describedby=f"{self.name}-desc",
+        )  # fmt: skip
+
+
+def thinned(count: int) -> Any:
+    """Which of so many points of a line to draw: the first, the last and evenly in between."""
+    return np.unique(np.linspace(0, count - 1, min(count, MOST_POINTS)).round().astype(int))
+
+
+def colour(index: int, count: int) -> str:
+    """The CSS class of one of several lines; of too many to tell apart, grey."""
+    return f"c{index}" if count <= COLOURS else "pale"
+
+
+def _through(across: Vector, up: Vector) -> str:
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(across.tolist(), up.tolist(), strict=True))
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places near those wanted, in their order, `gap` apart and between two bounds as far as they fit."""
+    order = np.argsort(wanted, kind="stable")
+    places = np.asarray(wanted, dtype=np.float64)[order]
+    for k in range(len(places)):
+        places[k] = max(places[k], low + k * gap, places[k - 1] + gap if k else low)
+    for k in reversed(range(len(places))):
+        limit = high - (len(places) - 1 - k) * gap
+        places[k] = max(min(places[k], limit, places[k + 1] - gap if k + 1 < len(places) else limit), low)
+    result = np.empty(len(places))
+    result[order] = places
+    return [float(place) for place in result]

@@ -1,0 +1,89 @@
+"""Tables of a name and a fact: the data, the settings, the versions."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from majorant import __version__
+from majorant.reporting.subject import Subject, density
+from majorant.reporting.text import counted, number, plain_text
+from majorant.reporting.words import potential_of
+
+
+def data_facts(subject: Subject) -> list[tuple[str, str]]:
+    """What the model was trained on."""
+    X = subject.training.X
+    kind = np.dtype(X.dtype).name if sp.issparse(X) or isinstance(X, np.ndarray) else "table"
+    facts = [
+        ("Training rows", f"{len(subject.training):,}"),
+        ("Features", f"{subject.n_features:,}"),
+        ("Classes", f"{len(subject.classes):,}"),
+        ("Entries that are not zero", f"{number(100.0 * density(X))} %"),
+        ("Missing values", "none"),
+        ("Stored as", f"sparse {kind}" if sp.issparse(X) else f"dense {kind}"),
+    ]
+    if subject.test is not None:
+        facts.insert(1, ("Test rows", f"{len(subject.test):,}"))
+    if subject.steps:
+        facts.append(("Transformed by", plain_text(", then ".join(subject.steps), 300)))
+    return facts
+
+
+def settings(subject: Subject) -> list[tuple[str, str]]:
+    """What was minimised, how, and what came out."""
+    model = subject.model
+    potential = potential_of(subject)
+    lines = (type(potential).__doc__ or "").strip().splitlines()
+    facts = [
+        ("Penalty", f"{potential.name}: {lines[0]}" if lines else potential.name),
+        ("Strength λ", number(model.lam_, 4)),
+    ]
+    if hasattr(potential, "delta"):
+        facts.append(("Smoothing δ", number(potential.delta, 3)))
+    if model.eta:
+        facts.append(("Ridge η", number(model.eta, 3)))
+    if model.penalty_factor is not None:
+        facts.append(("Penalty factors", "given, feature by feature"))
+    if model.class_weight is not None:
+        facts.append(("Class weights", plain_text(model.class_weight)))
+    if len(subject.classes) > 2:
+        ways = {"ovr": "each against the rest", "joint": "jointly"}
+        facts.append(("Classes trained", ways[model.multi_class]))
+    facts += [
+        ("Intercept", "fitted, never penalised" if model.fit_intercept else "none"),
+        (
+            "Solver",
+            f"{model.solver_.name}, {counted(model.n_iter_, 'iteration')} of at most {model.max_iter:,}",
+        ),
+        ("Tolerance", number(model.tol, 2)),
+    ]
+    for name, attribute, digits in (
+        ("Objective", "objective_", 6),
+        ("Lower bound of it", "lower_bound_", 6),
+        ("Duality gap", "gap_", 2),
+        ("Stationarity", "stationarity_", 2),
+    ):
+        value = getattr(model, attribute, np.nan)  # not there after partial_fit
+        if not np.isnan(value):
+            facts.append((name, number(value, digits)))
+    if model.random_state is not None:
+        facts.append(("Random state", plain_text(model.random_state)))
+    return facts
+
+
+def versions() -> list[tuple[str, str]]:
+    """What it was computed with."""
+    packages = [(name, version(name)) for name in ("numpy", "scipy", "scikit-learn")]
+    return [("majorant", __version__), ("Python", platform.python_version()), *packages]
+
+
+def provenance_facts(provenance: Mapping[Any, Any] | None) -> list[tuple[str, str]]:
+    """What the caller knows of the data, as text."""
+    items = list((provenance or {}).items())[:100]
+    return [(plain_text(key), plain_text(value, 500)) for key, value in items]

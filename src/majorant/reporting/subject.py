@@ -1,0 +1,187 @@
+"""What a report is about: a fitted model, rows it is asked about, and names. Bad input ends here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from majorant.errors import MajorantError
+from majorant.estimators import SparseSVC, SparseSVCCV
+from majorant.reporting.text import plain_text
+from majorant.status import History, Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows with labels, and what the model says of them."""
+
+    X: Any
+    codes: NDArray[np.intp]
+    """The number of each row's class."""
+    decision: NDArray[Any]
+    """w·x + β: (n_rows,) for two classes, (n_rows, n_classes) for more."""
+    where: str
+    """"training" or "test"."""
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def predicted(self) -> NDArray[np.intp]:
+        """The number of the class predicted for each row."""
+        if self.decision.ndim == 1:
+            return (self.decision > 0).astype(np.intp)
+        return np.asarray(self.decision.argmax(axis=1))
+
+    @property
+    def margins(self) -> Vector:
+        """How far each row is on the right side: y f(x), or f of its class minus the largest other f."""
+        decision = np.array(self.decision, dtype=np.float64)
+        if decision.ndim == 1:
+            return np.where(self.codes == 1, decision, -decision)
+        every = np.arange(len(self))
+        own = decision[every, self.codes]
+        decision[every, self.codes] = -np.inf
+        return np.asarray(own - decision.max(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A fitted model with names for its features and classes, and the rows it was trained and tested on."""
+
+    model: SparseSVC | SparseSVCCV
+    coef: NDArray[np.float64]
+    """(1, n_features) or (n_classes, n_features), dense."""
+    names: Sequence[Any]
+    """Of the features, as given: only those that are shown are ever made text."""
+    classes: tuple[str, ...]
+    training: Rows
+    test: Rows | None
+    steps: tuple[str, ...]
+    """The transformers before the model, in a pipeline."""
+
+    @property
+    def judged(self) -> Rows:
+        """The rows by which the model is judged: those it has not seen, if there are any."""
+        return self.training if self.test is None else self.test
+
+    @property
+    def n_features(self) -> int:
+        """How many features the model was given."""
+        return int(self.coef.shape[1])
+
+    @property
+    def histories(self) -> list[History]:
+        """The traces of its problems; none after `partial_fit`."""
+        histories = getattr(self.model, "history_", [])
+        histories = [histories] if isinstance(histories, History) else list(histories)
+        return [history for history in histories if len(history)]
+
+
+def make_subject(model: Any, X: Any, y: Any, feature_names: Any, X_test: Any, y_test: Any) -> Subject:
+    """Check everything that a report is made from."""
+    if (X_test is None) != (y_test is None):
+        raise MajorantError("X_test and y_test belong together: pass both or neither")
+    last, before = _parts(model)
+    try:
+        check_is_fitted(last, "coef_")
+    except NotFittedError:
+        raise MajorantError("the model is not fitted: call its fit before report") from None
+    names = _names(last, before, feature_names)
+    steps = () if before is None else tuple(type(step).__name__ for _, step in before.steps)
+    return Subject(
+        model=last,
+        coef=np.asarray(copy(last).densify().coef_, dtype=np.float64),
+        names=names,
+        classes=tuple(plain_text(label) for label in last.classes_.tolist()),
+        training=_rows(last, before, X, y, ""),
+        test=None if X_test is None else _rows(last, before, X_test, y_test, "_test"),
+        steps=steps,
+    )
+
+
+def _parts(model: Any) -> tuple[Any, Pipeline | None]:
+    """The classifier, and what goes before it in a pipeline."""
+    if isinstance(model, SparseSVC | SparseSVCCV):
+        return model, None
+    if isinstance(model, Pipeline) and isinstance(model.steps[-1][1], SparseSVC | SparseSVCCV):
+        return model.steps[-1][1], model[:-1] if len(model.steps) > 1 else None
+    raise MajorantError(
+        f"a report is about a fitted SparseSVC or SparseSVCCV, or a pipeline that ends in one, not about an "
+        f"object of type {type(model).__name__} (of a search pass its best_estimator_)"
+    )
+
+
+def _names(last: Any, before: Pipeline | None, given: Any) -> Sequence[Any]:
+    """What the features of the model are called; those of a pipeline are called by its transformers."""
+    n_features = last.n_features_in_
+    if isinstance(given, str):
+        raise MajorantError("feature_names must be a list of names, not one string")
+    if before is not None:
+        try:
+            return list(
+                before.get_feature_names_out(None if given is None else np.array(given, dtype=object))
+            )
+        except (AttributeError, ValueError, TypeError) as error:
+            raise MajorantError(
+                "the pipeline does not tell the names of its features ("
+                f"{_sentence(error)}): transform the rows first and report on its last step"
+            ) from None
+    if given is None:
+        given = getattr(last, "feature_names_in_", None)
+    if given is None:
+        return [f"x{i}" for i in range(n_features)]
+    names = list(given)
+    if len(names) != n_features:
+        raise MajorantError(f"there are {len(names)} feature_names for the model's {n_features} features")
+    return names
+
+
+def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str) -> Rows:
+    try:
+        if before is not None:
+            X = before.transform(X)
+        decision = np.asarray(last.decision_function(X))
+        labels = column_or_1d(y)
+    except (ValueError, TypeError) as error:
+        raise MajorantError(f"X{suffix} or y{suffix} does not suit the model: {_sentence(error)}") from None
+    if len(labels) != len(decision):
+        raise MajorantError(
+            f"X{suffix} has {len(decision)} rows and y{suffix} {len(labels)} labels: they must be as many"
+        )
+    codes = _codes(labels, last.classes_, f"y{suffix}")
+    return Rows(X, codes, decision, "test" if suffix else "training")
+
+
+def _codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.intp]:
+    # By Python's equality, for which 1 and 1.0 are the same label, but 1 and "1" are not.
+    numbers = {label: code for code, label in enumerate(classes.tolist())}
+    codes = np.array([numbers.get(label, -1) for label in labels.tolist()], dtype=np.intp)
+    if np.any(codes < 0):
+        unknown = labels[codes < 0][0]
+        raise MajorantError(
+            f"{name} has the label {plain_text(repr(unknown))}, which is not among the model's "
+            f"{len(classes)} classes"
+        )
+    return codes
+
+
+def _sentence(error: Exception) -> str:
+    """The first sentence of an error of scikit-learn's, which may be many."""
+    return str(error).split("\n")[0].split(". ")[0].rstrip(".:")
+
+
+def density(X: Any) -> float:
+    """The share of entries that are not zero."""
+    size = X.shape[0] * X.shape[1]
+    filled = X.count_nonzero() if sp.issparse(X) else np.count_nonzero(np.asarray(X))
+    return float(filled / size) if size else 0.0

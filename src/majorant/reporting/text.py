@@ -1,0 +1,101 @@
+"""Numbers and names as people read them."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from typing import Any
+
+from markupsafe import Markup, escape
+
+LONGEST_NAME = 120
+NO_BREAK = "\u00a0"
+_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_LEVEL = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789−")
+_POWER = re.compile("10([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)")
+
+
+def plain_text(value: Any, longest: int = LONGEST_NAME) -> str:
+    """Any object as one line of text that every encoding and every browser takes, shortened if need be."""
+    text = str(value)
+    text = text if len(text) <= longest else text[: longest - 1] + "…"
+    # Half a surrogate pair has no bytes; control characters have no shape.
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return "".join(" " if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in text)
+
+
+def number(value: float, digits: int = 3, *, sign: bool = False, short: bool = False) -> str:
+    """A number with so many significant digits: 0.0123, −4.56, 12,300, 7.89 × 10⁻⁸ (short: 7.89e−8)."""
+    value = float(value)
+    if math.isnan(value):
+        return "—"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value == 0.0:
+        return "0"
+    size = abs(value)
+    prefix = "−" if value < 0 else "+" if sign else ""
+    mantissa, exponent = f"{size:.{digits - 1}e}".split("e")
+    power = int(exponent)
+    if power < -4 or power > 6:
+        if short:
+            return f"{prefix}{mantissa}e{power}".replace("-", "−")
+        mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+        # No-break spaces: a number stays on its line.
+        return (
+            f"{prefix}{'' if mantissa == '1' else mantissa + NO_BREAK + '×' + NO_BREAK}{power_of_ten(power)}"
+        )
+    return f"{prefix}{size:,.{max(digits - 1 - power, 0)}f}"
+
+
+def share(value: float) -> str:
+    """A score between 0 and 1, with three digits."""
+    return "—" if math.isnan(value) else f"{value:.3f}"
+
+
+def percent(value: float) -> str:
+    """A share as 12.3 %."""
+    return f"{number(100.0 * value)}{NO_BREAK}%"
+
+
+def power_of_ten(exponent: int) -> str:
+    """10⁻³."""
+    return "10" + str(exponent).translate(_SUPERSCRIPTS)
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """1 row, 2 rows."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def text_width(text: str, size: float) -> float:
+    """About how wide a text is, in the unit of its font size; rather too wide than too narrow."""
+    return size * sum(_letter_width(letter) for letter in text)
+
+
+def _letter_width(letter: str) -> float:
+    if unicodedata.combining(letter):
+        return 0.0
+    if ord(letter) > 0x2E7F or unicodedata.east_asian_width(letter) in "WF":
+        return 1.3
+    if letter in "il.,:;|!' ":
+        return 0.36
+    return 0.95 if letter in "mwMW@%" else 0.74 if letter.isupper() else 0.62
+
+
+def fitted(text: str, size: float, width: float) -> str:
+    """The text, or as much of both its ends as has room: names often differ in the last letters."""
+    if text_width(text, size) <= width:
+        return text
+    for kept in range(len(text) - 1, 0, -1):
+        begin = text[: -(-2 * kept // 3)]
+        shown = f"{begin}…{text[len(text) - (kept - len(begin)) :]}"
+        if text_width(shown, size) <= width:
+            return shown
+    return "…"
+
+
+def typeset(text: str) -> Markup:
+    """Powers in HTML's own superscripts, which fit every font."""
+    return Markup(_POWER.sub(lambda found: f"10<sup>{found[1].translate(_LEVEL)}</sup>", str(escape(text))))

@@ -1,0 +1,72 @@
+"""What there is to say about a model in sentences."""
+
+from __future__ import annotations
+
+import math
+
+from majorant.potentials import Potential, make_potential
+from majorant.reporting.scores import Score
+from majorant.reporting.subject import Subject
+from majorant.reporting.text import NO_BREAK, counted, number, share
+
+
+def potential_of(subject: Subject) -> Potential:
+    """The penalty that was fitted, with the strength that was found."""
+    model = subject.model
+    if isinstance(model.penalty, Potential):
+        return model.penalty
+    lam = 0.0 if math.isnan(model.lam_) else model.lam_
+    return make_potential(model.penalty, lam=lam, delta=model.delta)
+
+
+def summary(subject: Subject, accuracy: Score) -> str:
+    """All of it in one sentence."""
+    used = len(subject.model.support_)
+    rows = subject.judged
+    where = counted(len(rows), f"{rows.where} row")
+    return (
+        f"{used:,} of {counted(subject.n_features, 'feature')}, accuracy {share(accuracy.value)} "
+        f"(95{NO_BREAK}% interval {interval(accuracy)}) on {where}, {_brief_certificate(subject)}."
+    )
+
+
+def interval(score: Score) -> str:
+    """0.951 to 0.989."""
+    return f"{share(score.low)} to {share(score.high)}"
+
+
+def _brief_certificate(subject: Subject) -> str:
+    model = subject.model
+    if not hasattr(model, "status_"):
+        return "learned from a stream"
+    begin = "converged" if model.converged_ else "not converged"
+    if not math.isnan(model.gap_):
+        return f"{begin}: at most {number(max(model.gap_, 0.0), 2)} above the minimum"
+    return f"{begin}: stationarity {number(model.stationarity_, 2)}"
+
+
+def certificate(subject: Subject) -> str:
+    """How far the model is from the best there is, and why that is certain, or not."""
+    model = subject.model
+    if not hasattr(model, "status_"):
+        return (
+            f"Learned by partial_fit from {counted(model.t_, 'row')}. A certificate would need all of them "
+            "at once, so there is none."
+        )
+    begin = f"{model.status_.value} "
+    if not math.isnan(model.gap_):
+        return begin + (
+            f"The objective is at most {number(max(model.gap_, 0.0), 2)} of its value above the minimum "
+            f"(the tolerance is {number(model.tol, 2)}). This is a proof: the duality gap shows that no "
+            f"coefficients whatsoever have an objective below {number(model.lower_bound_, 6)}."
+        )
+    reason = (
+        "because the penalty is not convex: this is a local minimum, and there may be lower ones"
+        if not potential_of(subject).convex
+        else "because some feature has no penalty at all"
+    )
+    return begin + (
+        "The stationarity, the largest component of the gradient relative to where all coefficients are "
+        f"zero, is {number(model.stationarity_, 2)} (the tolerance is {number(model.tol, 2)}). Nothing "
+        f"bounds how far the objective is above its minimum, {reason}."
+    )
