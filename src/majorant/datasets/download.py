@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from majorant.datasets.contents import why_not
+from majorant.datasets.hashes import why_not
 from majorant.errors import DataFileError
 from majorant.files import replacing
 

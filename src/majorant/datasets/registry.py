@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from majorant.datasets.catalogue import REGISTRY, DatasetInfo
-from majorant.datasets.contents import why_not
+from majorant.datasets.hashes import why_not
 from majorant.datasets.data import Data
 from majorant.errors import DataFileError
 
