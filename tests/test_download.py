@@ -230,10 +230,22 @@ def test_a_wrong_range_begins_anew(server, tmp_path):
     assert ["Range" in asked for asked in server.asked] == [False, True, False]
 
 
-@pytest.mark.parametrize("note", ["", "[]", "{}", '{"url": 1, "mark": 2, "size": "x", "more": 3}'])
+@pytest.mark.parametrize(
+    "note",
+    [
+        b"\xff",
+        b"",
+        b"[]",
+        b"{}",
+        b'{"url": "URL", "mark": "x", "size": "large"}',
+        b'{"url": "URL", "mark": 1, "size": 300000}',
+        b'{"url": "URL", "mark": "x", "size": 10}',
+        b'{"url": "URL", "mark": "x", "size": 300000, "more": 1}',
+    ],
+)
 def test_a_damaged_note_begins_anew(server, tmp_path, note):
     (tmp_path / "file.part").write_bytes(OTHER[:1000])
-    (tmp_path / "file.part.json").write_text(note)
+    (tmp_path / "file.part.json").write_bytes(note.replace(b"URL", server.url.encode()))
     assert fetch(server, tmp_path).read_bytes() == CONTENT
     assert "Range" not in server.asked[0]
 

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import types
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -217,6 +218,17 @@ def test_load_reads_as_many_features_as_the_record_has(cache, named, monkeypatch
     assert data.X.shape == (2, 4)
 
 
+def test_load_checks_what_was_read_and_not_only_what_was_there(cache, named, monkeypatch):
+    make(named)
+
+    def read(source, *, features):
+        return Data(np.zeros((2, features)), np.array([1, -1]), None, str(source), "0" * 64)
+
+    monkeypatch.setitem(sys.modules, "majorant.datasets.readers", types.SimpleNamespace(read=read))
+    with pytest.raises(DataFileError, match="changed between"):
+        load("tiny", download=False)
+
+
 def test_describe_says_where_each_file_is(cache, named):
     assert [row["where"] for row in describe()] == ["not here"]
     path = make(named)
@@ -278,6 +290,15 @@ def test_a_record_is_consistent(info):
         # What is downloaded must be found again.
         published = registry._published_name(info.address)
         assert published in {file + ending for file in info.files for ending in registry.ENDINGS}
+
+
+@pytest.mark.parametrize("info", available(), ids=lambda info: info.name)
+def test_the_page_about_data_lists_every_record(info):
+    page = (Path(__file__).parent.parent / "docs" / "data.md").read_text(encoding="utf-8")
+    published = f"[{registry._published_name(info.address)}]({info.address})" if info.address else "no"
+    shape, size = f"{info.n_rows:,} × {info.n_features:,}", f"{info.size / 1e3:,.0f} kB"
+    line = f"| {info.name} | {shape} | {info.n_classes} | {size} | {info.task} | {published} |"
+    assert line in page.splitlines()
 
 
 @pytest.mark.parametrize("name", ["a1a", "a9a", "w8a"])

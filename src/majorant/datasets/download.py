@@ -17,14 +17,14 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from majorant.datasets.contents import why_not
+from majorant.datasets.hashes import why_not
 from majorant.errors import DataFileError
 from majorant.files import replacing
 
@@ -191,11 +191,10 @@ class _Part:
         """What the bytes of an earlier try or run belong to, if they can be used."""
         try:
             version = _Version(**json.loads(self.note.read_text(encoding="utf-8")))
-            have = self.path.stat().st_size
+            fits = version.size is None or self.path.stat().st_size <= version.size
         except (OSError, ValueError, TypeError):
             return None
-        usable = version.url == self.url and (version.size is None or have <= version.size)
-        return version if usable else None
+        return version if fits and version.url == self.url and isinstance(version.mark, str) else None
 
     def _begin(self, response: Any) -> _Version:
         """Forget the bytes of another version *before* the note of the new one is written."""
@@ -246,5 +245,6 @@ def _alone(destination: Path) -> Iterator[None]:
         yield
         return
     with open(destination.with_name(f".{destination.name}.lock"), "wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from majorant.datasets.catalogue import REGISTRY, DatasetInfo
-from majorant.datasets.contents import why_not
+from majorant.datasets.hashes import why_not
 from majorant.datasets.data import Data
 from majorant.errors import DataFileError
 
@@ -51,7 +51,10 @@ def load(name: str, *, download: bool = True) -> Data:
     """
     path = find(name, download=download)
     readers = importlib.import_module("majorant.datasets.readers")
-    data: Data = readers.read(path, features=REGISTRY[name].n_features)
+    info = REGISTRY[name]
+    data: Data = readers.read(path, features=info.n_features)
+    if data.sha256 not in info.hashes:
+        raise DataFileError("the file changed between being checked and being read; load it again", path)
     return dataclasses.replace(data, source=name)
 
 

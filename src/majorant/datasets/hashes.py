@@ -1,4 +1,4 @@
-"""What a file holds, whether it is compressed or not."""
+"""Whether a file holds what it should, compressed or not."""
 
 from __future__ import annotations
 
