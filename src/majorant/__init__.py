@@ -34,8 +34,8 @@ __all__ = [
     "__version__",
     "lambda_max",
     "load_model",
-    "save_model",
     "report",
+    "save_model",
     "sparse_svc_path",
 ]
 

@@ -19,6 +19,7 @@ from sklearn.svm import LinearSVC
 
 from majorant.estimators import SparseSVC
 from majorant.reporting import report as write_report
+from majorant.status import Certificate
 
 SCORES = {
     "accuracy": accuracy_score,
@@ -44,7 +45,8 @@ def run_demo(lam: float, console: Console | None = None, report: Path | None = N
 
     model = SparseSVC(lam=lam)
     seconds = _timed_fit(model, X, y)
-    console.print(f"{model.status_.value} ({model.n_iter_} iterations of {model.solver_.name!r})\n")
+    certificate = Certificate(model.stationarity_, model.gap_)
+    console.print(f"{model.status_.value} ({certificate}, {model.n_iter_} iterations)\n")
 
     console.print(_coefficient_table(model, data.feature_names, console))
     # What a user pays is a fit in a warm process.

@@ -51,7 +51,7 @@ class Output:
     ----------
     options : OutputOptions
     to_stderr : bool
-        Whether stdout is for something else: the labels that were predicted.
+        Whether prose goes there, since stdout may be for something else: the labels that were predicted.
     """
 
     options: OutputOptions
@@ -63,10 +63,10 @@ class Output:
         if self.options.talkative:
             typer.echo(text, err=self.to_stderr)
 
-    def answer(self, text: str) -> None:
+    def answer(self, text: str, *, to_stderr: bool = False) -> None:
         """A line that was asked for: also if quiet."""
         if not self.options.json:
-            typer.echo(text, err=self.to_stderr)
+            typer.echo(text, err=to_stderr)
 
     def warn(self, text: str) -> None:
         """A line that must not be lost, on stderr; and among the facts."""

@@ -46,11 +46,11 @@ def predict(
     to_stdout = out == "-"
     if out is not None and not to_stdout:
         check_output(Path(out), force=force)
-    output = Output(answering, to_stderr=to_stdout)
+    output = Output(answering, to_stderr=True)
     known = load_any(model)
     rows = read_data(data, reading, output, labelled=None)
     if out is None and rows.y is None and not answering.json:
-        out, to_stdout, output.to_stderr = "-", True, True
+        out, to_stdout = "-", True
     X = matching(rows, known, output)
     labels = predicted(known, X)
     values = predicted(known, X, "decision_function") if scores else None
@@ -67,7 +67,9 @@ def predict(
         output.facts |= {} if values is None else {"scores": values}
     if rows.y is not None:
         right = int(np.count_nonzero(same(labels, rows.y)))
-        output.answer(f"Accuracy = {100.0 * right / len(labels):g}% ({right}/{len(labels)})")
+        output.answer(
+            f"Accuracy = {100.0 * right / len(labels):g}% ({right}/{len(labels)})", to_stderr=to_stdout
+        )
         output.facts |= {"accuracy": right / len(labels), "right": right}
     output.finish(rows=len(labels))
 
