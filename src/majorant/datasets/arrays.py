@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from majorant.datasets.content import Content
 from majorant.datasets.labels import labels_from_array
-from majorant.datasets.wanted import Found, Wanted
+from majorant.datasets.wanted import Found, Wanted, reason
 from majorant.errors import DataFileError
 
 __all__ = ["read_mat", "read_npz"]
@@ -37,20 +37,18 @@ def _read(content: Content, wanted: Wanted, kind: str, load: Callable[[bytes], M
     path = content.path
     if wanted.drop:
         raise DataFileError("the columns of an array have no names: drop is for tables", path)
+    data = content.readall()
     try:
-        arrays = load(content.readall())
+        arrays = load(data)
         X, y = _choose(arrays, wanted)
         X = _matrix(X)
         if y is not None and wanted.labelled is not False:
-            y = labels_from_array(y.ravel())
-            if len(y) != X.shape[0]:
-                raise _UnsuitableError(f"{X.shape[0]} rows and {len(y)} labels")
-            return Found(X, y, None)
+            return Found(X, _labels(y, X.shape[0]), None)
         return Found(X, None, None)
     except _UnsuitableError as error:
         raise DataFileError(str(error), path) from None
     except Exception as error:  # what the libraries raise for a damaged file has many names
-        raise DataFileError(f"not a readable .{kind} file ({error})", path) from error
+        raise DataFileError(f"not a readable .{kind} file ({reason(error)})", path) from error
 
 
 class _UnsuitableError(ValueError):
@@ -60,11 +58,11 @@ class _UnsuitableError(ValueError):
 def _load_npz(data: bytes) -> Mapping[str, Any]:
     import scipy.sparse as sp
 
+    if data.startswith(b"\x93NUMPY"):
+        raise _UnsuitableError(
+            "one array without a name: save the matrix as X and the labels as y, by numpy.savez"
+        )
     with np.load(io.BytesIO(data), allow_pickle=False) as file:
-        if isinstance(file, np.ndarray):
-            raise _UnsuitableError(
-                "one array without a name: save the matrix as X and the labels as y, by numpy.savez"
-            )
         if {"format", "shape"} <= set(file.files):
             parts = {"X": sp.load_npz(io.BytesIO(data))}
             return parts | {name: file[name] for name in file.files if name in LABEL_NAMES}
@@ -126,6 +124,18 @@ def _matrix(X: Any) -> Any:
     kind = np.int32 if max(X.nnz, *X.shape) <= np.iinfo(np.int32).max else np.int64
     X.indices, X.indptr = X.indices.astype(kind, copy=False), X.indptr.astype(kind, copy=False)
     return X
+
+
+def _labels(y: Any, rows: int) -> NDArray[Any]:
+    import scipy.sparse as sp
+
+    y = (y.toarray() if sp.issparse(y) else y).ravel()
+    if len(y) != rows:
+        raise _UnsuitableError(f"{rows} rows and {len(y)} labels")
+    try:
+        return labels_from_array(y)
+    except ValueError as error:
+        raise _UnsuitableError(str(error)) from None
 
 
 def _check_finite(values: NDArray[np.float64]) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from majorant.datasets.content import Content
 from majorant.datasets.labels import labels_from_array
-from majorant.datasets.wanted import Found, Wanted, choose_columns
+from majorant.datasets.wanted import Found, Wanted, choose_columns, reason
 from majorant.errors import DataFileError, MajorantError
 
 __all__ = ["read_arrow_table"]
@@ -28,7 +28,7 @@ def read_arrow_table(content: Content, wanted: Wanted, kind: str) -> Found:
         table = _parquet(pyarrow, data) if kind == "parquet" else _arrow(pyarrow, data)
         table.validate(full=True)
     except Exception as error:  # what pyarrow raises for a damaged file has many names
-        raise DataFileError(f"not a readable {kind} file ({error})", content.path) from error
+        raise DataFileError(f"not a readable {kind} file ({reason(error)})", content.path) from error
     names = table.column_names
     label, features = choose_columns(names, wanted, content.path, None)
     if not table.num_rows:

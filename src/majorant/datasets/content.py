@@ -10,15 +10,22 @@ import lzma
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any, Self
 
 from majorant.errors import DataFileError
 
 __all__ = ["COMPRESSIONS", "Content"]
 
-COMPRESSIONS = {".gz": gzip.GzipFile, ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
-"""By the ending of a file's name; to read, the first bytes decide."""
+
+def _gzip(file: IO[bytes], mode: str = "rb") -> gzip.GzipFile:
+    """Neither a name nor the time is written, so that the same content gives the same bytes."""
+    return gzip.GzipFile("", mode, fileobj=file, mtime=0)
+
+
+COMPRESSIONS: dict[str, Callable[..., Any]] = {".gz": _gzip, ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
+"""By the ending of a file's name: what makes a stream of a file and a mode. When reading, the first
+bytes decide."""
 
 _HEADS = {
     b"\x1f\x8b\x08": ".gz",

@@ -1,7 +1,7 @@
 """Decimal numbers as `float` reads them: the float64 that is nearest, for every one of them. Imports numba.
 
-A number is w × 10^q with an integer w of at most 19 digits. If w ≤ 2^53 and |q| ≤ 22, both factors are float64
-numbers and one multiplication or division rounds once (Clinger, "How to read floating point numbers
+A number is w × 10^q with an integer w of at most 19 digits. If w ≤ 2^53 and |q| ≤ 22, both factors are
+float64 numbers and one multiplication or division rounds once (Clinger, "How to read floating point numbers
 accurately", 1990). Otherwise w is multiplied by the leading 128 bits of 5^q, which is always enough to round
 correctly (Lemire, "Number parsing at a gigabyte per second", 2021; Mushtak and Lemire, "Fast number parsing
 without fallback", 2023). Of longer numbers the first 19 digits are taken: the number is between w and w + 1
@@ -11,6 +11,7 @@ times 10^q, and if those two round to different values, it is `HARD` and left to
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ _HIDDEN = np.uint64(2**52)
 _LARGEST_EXACT = np.uint64(2**53)
 
 
+@cache
 def powers_of_five() -> Powers:
     """The leading 128 bits of 5^q as two columns, for SMALLEST ≤ q ≤ LARGEST.
 
@@ -152,7 +154,7 @@ def _rounded(w: np.uint64, q: int, powers: Powers) -> float:
         exponent += 1
     if exponent >= 2047:
         return np.inf
-    return math.ldexp(np.float64(mantissa), exponent - 1023 - 52)
+    return math.ldexp(np.float64(mantissa), int(exponent - 1023 - 52))
 
 
 @compiled

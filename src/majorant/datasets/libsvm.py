@@ -144,8 +144,8 @@ class _Parser:
         shown = repr(token[:40].decode("ascii", "backslashreplace").replace("\\\\", "\\"))
         if error == k.BLANK:
             return (
-                "an empty line in a file without labels may be a row without features: give every row a label, "
-                "0 if it is not known"
+                "an empty line in a file without labels may be a row without features: give every row a "
+                "label, 0 if it is not known"
             )
         if error == k.RETURN:
             return "a carriage return within a line: end lines with LF or CRLF"
@@ -178,8 +178,8 @@ class _Parser:
             return f"the index {index} is too large: there can be at most {MOST_FEATURES} features"
         if int(index) == 0 and not self.wanted.zero_based:
             return (
-                "the index 0, but indices count from 1: if those of this file count from 0, say zero_based=True "
-                "(--zero-based)"
+                "the index 0, but indices count from 1: if those of this file count from 0, say "
+                "zero_based=True (--zero-based)"
             )
         return f"the index {index} does not come after the one before it: indices must increase"
 

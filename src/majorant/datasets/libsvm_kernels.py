@@ -44,7 +44,8 @@ def parse(
     Indices count from `base` and columns must be below `features`. Row r has the entries up to stops[r]. A
     hard number is (entry, start, stop), the entry being -1 - r if it is the label of row r.
     """
-    i = rows = entries = hards = lines = widest = 0
+    i = rows = entries = hards = lines = 0
+    widest = np.int64(0)
     error = FINE
     size = text.size
     while i < size:
@@ -115,7 +116,8 @@ def parse(
             if error != FINE:
                 i = place
                 break
-            widest = max(widest, last + 1)
+            if last >= widest:
+                widest = last + 1
             stops[rows] = entries
             rows += 1
         if text[i] == 35:

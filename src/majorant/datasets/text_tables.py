@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from array import array
 from collections.abc import Iterator
 from operator import itemgetter
@@ -160,10 +161,8 @@ class _Records(Iterator[list[str]]):
         if field is None:
             raise DataFileError(message, self.path, self.line)
         before = _before_field("".join(self._lines), field, self._separator)
-        lines = before.splitlines(keepends=True) or [""]
-        within = "" if lines[-1].endswith(("\n", "\r")) else lines[-1]
-        ended = len(lines) if within != lines[-1] else len(lines) - 1
-        raise DataFileError(message, self.path, self.line + ended, _bytes(within) + 1)
+        *ended, within = re.split("\r\n|\r|\n", before)
+        raise DataFileError(message, self.path, self.line + len(ended), _bytes(within) + 1)
 
 
 def _before_field(record: str, field: int, separator: str) -> str:

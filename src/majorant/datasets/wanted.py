@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from majorant.errors import DataFileError
 
-__all__ = ["Found", "Wanted", "choose_columns", "listed"]
+__all__ = ["Found", "Wanted", "choose_columns", "listed", "reason"]
 
 LABEL_NAMES = ("label", "target", "class", "y")
 """Columns that are labels unless told otherwise."""
@@ -40,6 +40,11 @@ def listed(names: Sequence[str]) -> str:
     """Names for a message, not too many of them."""
     shown = ", ".join(repr(name) for name in names[:20])
     return shown + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+
+
+def reason(error: Exception) -> str:
+    """What a library says about a file, on one line."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def choose_columns(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import PurePath
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,19 +50,14 @@ def write_libsvm(path: str | os.PathLike[str], X: Any, y: ArrayLike, *, overwrit
     X, y = _entries(X), _numeric_labels(y)
     if X.shape[0] != len(y) or not len(y):
         raise MajorantError(f"{X.shape[0]} rows and {len(y)} labels: there must be as many, and at least one")
-    compression = COMPRESSIONS.get(PurePath(path).suffix.lower())
-    with replacing(path, overwrite=overwrite) as file:
-        # A gzip file says when it was written, unless told not to.
-        options = {"mtime": 0, "filename": ""} if PurePath(path).suffix.lower() == ".gz" else {}
-        with nullcontext(file) if compression is None else _compressed(compression, file, options) as stream:
-            for text in _texts(X, y):
-                stream.write(text)
+    compressed = COMPRESSIONS.get(PurePath(path).suffix.lower(), _as_it_is)
+    with replacing(path, overwrite=overwrite) as file, compressed(file, "wb") as stream:
+        for text in _texts(X, y):
+            stream.write(text)
 
 
-def _compressed(compression: Any, file: Any, options: dict[str, Any]) -> Any:
-    if options:
-        return compression(fileobj=file, mode="wb", **options)
-    return compression(file, "wb")
+def _as_it_is(file: BinaryIO, mode: str) -> AbstractContextManager[BinaryIO]:
+    return nullcontext(file)
 
 
 def _entries(X: Any) -> Any:
