@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from majorant.datasets.catalogue import REGISTRY, DatasetInfo
-from majorant.datasets.hashes import why_not
 from majorant.datasets.data import Data
+from majorant.datasets.hashes import why_not
 from majorant.errors import DataFileError
 
 __all__ = ["available", "describe", "find", "load"]
