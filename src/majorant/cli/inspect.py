@@ -10,6 +10,7 @@ import typer
 from majorant.cli.grouped import grouped
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.predict import ModelArgument, load_any, origin_of
+from majorant.cli.reading import names_of
 from majorant.cli.train import summary
 
 
@@ -94,8 +95,8 @@ def _features(model: Any) -> list[tuple[str, list[float]]]:
     import scipy.sparse as sp
 
     coef = model.coef_.toarray() if sp.issparse(model.coef_) else model.coef_
-    names = getattr(model, "feature_names_in_", None)
+    names = names_of(model)
     order = model.support_[
         np.argsort(-np.abs(coef[:, model.support_]).max(axis=0, initial=0.0), kind="stable")
     ]
-    return [(str(names[j]) if names is not None else f"x{j + 1}", coef[:, j].tolist()) for j in order]
+    return [(names[j], coef[:, j].tolist()) for j in order]

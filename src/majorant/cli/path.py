@@ -13,7 +13,7 @@ import typer
 from majorant.cli.fitting import PenaltyOptions, Scales
 from majorant.cli.grouped import grouped
 from majorant.cli.output import Output, OutputOptions
-from majorant.cli.reading import DataArgument, DataOptions, read_data
+from majorant.cli.reading import DataArgument, DataOptions, keep_names, names_of, read_data
 from majorant.cli.train import Force, check_output, sorted_labels
 
 Points = Annotated[int, typer.Option(min=1, help="How many strengths.")]
@@ -62,7 +62,8 @@ def path(
     header = ["lam", "features", "objective", "gap", "training accuracy"]
     output.table(header, [_row(fact) for fact in facts], right=range(5))
     if out is not None:
-        _write(found, rows.feature_names, out, force=force)
+        keep_names(found.models[0], rows)
+        _write(found, out, force=force)
         output.facts["coefficients"] = str(out)
         output.say(f"Coefficients written to {out}")
     output.finish(path=facts)
@@ -92,17 +93,17 @@ def _row(fact: dict[str, Any]) -> list[str]:
     ]
 
 
-def _write(found: Any, names: Any, out: Path, *, force: bool) -> None:
+def _write(found: Any, out: Path, *, force: bool) -> None:
     """A row per model and class: λ, class, intercept, and the features that any model uses."""
     import numpy as np
 
     from majorant.files import replacing
 
     used = np.unique(np.concatenate([model.support_ for model in found.models])).astype(int)
-    titles = [names[j] if names is not None else f"x{j + 1}" for j in used]
+    names = names_of(found.models[0])
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["lam", "class", "intercept", *titles])
+    writer.writerow(["lam", "class", "intercept", *(names[j] for j in used)])
     for model in found.models:
         classes = model.classes_.tolist()
         coef = np.asarray(model.coef_[:, used].todense()) if len(used) else np.zeros((len(model.coef_), 0))

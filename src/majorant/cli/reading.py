@@ -135,6 +135,12 @@ def keep_names(model: Any, data: Data) -> None:
         model.feature_names_in_ = np.array(data.feature_names, dtype=object)
 
 
+def names_of(model: Any) -> list[str]:
+    """What the features are called: without names of their own x1, x2, …, as LIBSVM text counts them."""
+    names = getattr(model, "feature_names_in_", None)
+    return [f"x{j + 1}" for j in range(model.n_features_in_)] if names is None else list(map(str, names))
+
+
 def predicted(model: Any, X: Any, method: str = "predict") -> Any:
     """What the model says of rows that `matching` has put in order (scikit-learn would miss their names)."""
     with warnings.catch_warnings():

@@ -10,7 +10,7 @@ import typer
 from majorant.cli.grouped import grouped
 from majorant.cli.output import Output, OutputOptions, command_line
 from majorant.cli.predict import ModelArgument, load_any, origin_of
-from majorant.cli.reading import DataArgument, DataOptions, matching, read_data
+from majorant.cli.reading import DataArgument, DataOptions, matching, names_of, read_data
 from majorant.cli.train import Force, Test, check_output
 
 
@@ -45,7 +45,7 @@ def report(
         X_test, y_test = matching(others, known, output), others.y
     make_report(
         known, matching(rows, known, output), rows.y, out, title=title, X_test=X_test, y_test=y_test,
-        feature_names=getattr(known, "feature_names_in_", None), command=command_line(), overwrite=force,
+        feature_names=names_of(known), command=command_line(), overwrite=force,
         provenance=origin_of(model),
     )  # fmt: skip
     output.say(f"Report written to {out}")

@@ -12,7 +12,15 @@ import typer
 from majorant.cli.fitting import PenaltyOptions, Scales, strength
 from majorant.cli.grouped import grouped
 from majorant.cli.output import Output, OutputOptions, command_line, command_words
-from majorant.cli.reading import DataArgument, DataOptions, keep_names, matching, predicted, read_data
+from majorant.cli.reading import (
+    DataArgument,
+    DataOptions,
+    keep_names,
+    matching,
+    names_of,
+    predicted,
+    read_data,
+)
 
 if TYPE_CHECKING:
     from majorant.datasets import Data
@@ -202,7 +210,7 @@ def write_report(
 
     X_test, y_test = test or (None, None)
     report(
-        estimator, data.X, data.y, path, X_test=X_test, y_test=y_test, feature_names=data.feature_names,
+        estimator, data.X, data.y, path, X_test=X_test, y_test=y_test, feature_names=names_of(estimator),
         provenance={"data": data.source, "sha256 of the data": data.sha256}, command=command_line(),
         overwrite=force,
     )  # fmt: skip
