@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import importlib
 import os
 from pathlib import Path
 from typing import Any
@@ -49,10 +48,11 @@ def load(name: str, *, download: bool = True) -> Data:
     Data
         With as many features as the training and the test file have together.
     """
+    from majorant.datasets.readers import read
+
     path = find(name, download=download)
-    readers = importlib.import_module("majorant.datasets.readers")
     info = REGISTRY[name]
-    data: Data = readers.read(path, features=info.n_features)
+    data = read(path, features=info.n_features)
     if data.sha256 not in info.hashes:
         raise DataFileError("the file changed between being checked and being read; load it again", path)
     return dataclasses.replace(data, source=name)
