@@ -396,3 +396,67 @@ def test_fork_after_a_fit():
 def test_parameters_are_checked_before_the_data():
     with pytest.raises(InvalidParameterError):
         SparseSVC(max_iter=0).fit("nonsense", None)
+
+
+CLASSES = pytest.mark.parametrize("multi_class", ["ovr", "joint"])
+
+
+def three_classes():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    return X, np.argmax(X + 0.5 * rng.standard_normal(X.shape), axis=1)
+
+
+@CLASSES
+@pytest.mark.parametrize("penalty", ["hyperbolic", "welsch", "l1", "l2"])
+@pytest.mark.parametrize(
+    "extreme",
+    [{"lam": 1e300}, {"lam": 1e-300}, {"scale": 1e150}, {"weight": 1e300}, {"class_weight": {0: 1e300}}],
+    ids=str,
+)
+def test_extremes_with_several_classes_end_in_bounded_time(multi_class, penalty, extreme):
+    X, y = three_classes()
+    options = dict(extreme)
+    weights = np.full(60, options.pop("weight", 1.0))
+    X = X * options.pop("scale", 1.0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = SparseSVC(penalty, multi_class=multi_class, max_iter=50, **options).fit(X, y, weights)
+    assert np.all(np.isfinite(model.coef_))
+    assert model.n_iter_ <= 50
+    assert model.converged_ or any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+
+
+@CLASSES
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_scales_beyond_squares_with_several_classes(multi_class, scale):
+    X, y = three_classes()
+    with pytest.raises(ValueError, match="rescale"):
+        SparseSVC(multi_class=multi_class).fit(X * scale, y)
+
+
+@CLASSES
+def test_a_class_without_weight_is_named(multi_class):
+    X, y = three_classes()
+    with pytest.raises(ValueError, match="class 2 has no sample with a positive weight"):
+        SparseSVC(multi_class=multi_class).fit(X, y, (y != 2).astype(float))
+
+
+@CLASSES
+def test_a_column_in_other_units_with_several_classes(multi_class):
+    """Welsch and the smooth ℓ1 depend on the units by δ; the sharp ones by the penalty, which is faint here."""
+    X, y = three_classes()
+    plain = quiet_fit(X, y, penalty="l1", lam=1e-3, multi_class=multi_class)
+    scaled = quiet_fit(X * [1e10, 1.0, 1.0], y, penalty="l1", lam=1e-3, multi_class=multi_class)
+    assert np.mean(plain.predict(X) == scaled.predict(X * [1e10, 1.0, 1.0])) > 0.95
+
+
+@CLASSES
+@pytest.mark.parametrize("penalty", ["hyperbolic", "welsch", "l1", "l2"])
+def test_nothing_to_learn_from_with_several_classes(multi_class, penalty):
+    """Every intercept is at its optimum: 2 × share of the class - 1."""
+    _, y = three_classes()
+    model = SparseSVC(penalty, multi_class=multi_class).fit(np.zeros((60, 3)), y)
+    shares = np.bincount(y) / 60
+    np.testing.assert_allclose(model.intercept_, 2.0 * shares - 1.0, atol=1e-9)
+    assert not model.coef_.any()

@@ -225,7 +225,7 @@ def class_factors(
 def _require_all(classes: NDArray[Any], codes: NDArray[np.intp], s: Vector, what: str) -> None:
     present = np.bincount(codes, s > 0, len(classes)) > 0
     if not present.all():
-        label = classes[np.flatnonzero(~present)[0]]
+        (label,) = classes[~present][:1].tolist()
         raise ValueError(
             f"This solver needs samples of {len(classes)} classes, but class {label!r} has no sample "
             f"with {what}."
