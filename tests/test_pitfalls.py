@@ -438,13 +438,13 @@ def test_scales_beyond_squares_with_several_classes(multi_class, scale):
 @CLASSES
 def test_a_class_without_weight_is_named(multi_class):
     X, y = three_classes()
-    with pytest.raises(ValueError, match="class 2 has no sample with a positive weight"):
+    with pytest.raises(ValueError, match="class 2 has no sample with a positive sample_weight"):
         SparseSVC(multi_class=multi_class).fit(X, y, (y != 2).astype(float))
 
 
 @CLASSES
 def test_a_column_in_other_units_with_several_classes(multi_class):
-    """Welsch and the smooth ℓ1 depend on the units by δ; the sharp ones by the penalty, which is faint here."""
+    """The penalty is faint, and so is what the units change by it."""
     X, y = three_classes()
     plain = quiet_fit(X, y, penalty="l1", lam=1e-3, multi_class=multi_class)
     scaled = quiet_fit(X * [1e10, 1.0, 1.0], y, penalty="l1", lam=1e-3, multi_class=multi_class)
