@@ -20,7 +20,7 @@ from majorant.datasets.wanted import Wanted
 from majorant.errors import DataFileError
 
 HERE = Path(__file__).parent
-FIXED = settings(deadline=None, derandomize=True, max_examples=300)
+FIXED = settings(deadline=None, derandomize=True, max_examples=100)
 
 
 class Memory:
@@ -40,11 +40,13 @@ def agrees(text, size=1 << 20):
     expected, line = reference(text)
     try:
         X, y, _ = read_libsvm(Memory(text, size), Wanted())
+        found = None
     except DataFileError as error:
-        assert expected is None, (text, error)
-        assert error.line == line, (text, error)
+        found = error
+    assert (found is None) == (expected is not None), (text, found)
+    if found is not None:
+        assert found.line == line, (text, found)
         return line
-    assert expected is not None, text
     assert X.indptr.tolist() == [0, *np.cumsum([len(pairs) for _, pairs in expected]).tolist()]
     assert X.indices.tolist() == [index - 1 for _, pairs in expected for index, _ in pairs]
     values = np.array([value for _, pairs in expected for _, value in pairs])
@@ -100,8 +102,7 @@ def test_the_characters_of_tables(tmp_path_factory, text):
     for header in (True, False):
         try:
             data = read(path, labelled=None, header=header)
-        except DataFileError as error:
-            assert error.line is None or 1 <= error.line <= len(text) + 1
+        except DataFileError:
             continue
         assert np.isfinite(data.X).all()
 
@@ -180,7 +181,8 @@ def run(code_or_script, *arguments, **environment):
 def test_the_kernel_stays_within_its_arrays(tmp_path):
     """The same mutations with numba's own check of every index."""
     code = (
-        "import numpy as np; from majorant.datasets import decimals; from test_readers_fuzz import check_mutations\n"
+        "import numpy as np; from majorant.datasets import decimals\n"
+        "from test_readers_fuzz import check_mutations\n"
         "try: decimals.read_number(np.zeros(0, np.uint8), 0, decimals.powers_of_five())\n"
         "except IndexError: print('checked', check_mutations(2, 20_000) > 5000)"
     )
@@ -214,7 +216,7 @@ def test_coverage_guided(tmp_path):
     for number, seed in enumerate(seeds()):
         (tmp_path / f"seed-{number}").write_bytes(seed)
     options = [
-        "-runs=20000",
+        "-runs=300000",
         "-max_total_time=60",
         "-max_len=4096",
         "-seed=1",

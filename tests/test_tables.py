@@ -330,6 +330,42 @@ def test_indices_of_a_sparse_matrix_that_point_elsewhere(tmp_path, index, format
         read(tmp_path / "t.npz", labelled=None)
 
 
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("dtype", ["u1", "i2", "u2", "i4", "f4", "f8", "i8", "u8", "?"])
+def test_matlab_files_as_scipy_reads_them(tmp_path, dtype, compressed):
+    rng = np.random.default_rng(0)
+    A = rng.integers(0, 9, (5, 3)).astype(dtype)
+    parts = {
+        "A": A,
+        "b": np.arange(5.0),
+        "name": "text",
+        "cell": np.array([1, "a"], dtype=object),
+        "s": {"f": 1},
+    }
+    scipy.io.savemat(tmp_path / "t.mat", parts, do_compression=compressed)
+    data = read(tmp_path / "t.mat")
+    assert data.X.tolist() == scipy.io.loadmat(tmp_path / "t.mat")["A"].tolist()
+    assert data.y.tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (
+            {"A": np.array([[1, "a"]], dtype=object), "b": [1]},
+            "the matrix must be an array of numbers, and is a cell",
+        ),
+        ({"A": X * 1j, "b": Y}, "the matrix must be an array of numbers, and is a complex array"),
+        ({"A": X, "b": "ab"}, "the labels must be an array of numbers, and is a text"),
+        ({"B": X, "b": Y}, "no matrix .*B 2 × 3, b 1 × 2"),
+    ],
+)
+def test_matlab_files_that_do_not_fit(tmp_path, parts, message):
+    scipy.io.savemat(tmp_path / "t.mat", parts)
+    with pytest.raises(DataFileError, match=message):
+        read(tmp_path / "t.mat")
+
+
 def test_matlab_files_of_version_7_3(tmp_path):
     (tmp_path / "t.mat").write_bytes(b"MATLAB 7.3 MAT-file".ljust(512) + b"\x89HDF\r\n\x1a\n")
     with pytest.raises(DataFileError, match=r"version 7\.3"):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from majorant.datasets.content import Content
 from majorant.datasets.labels import labels_from_array
+from majorant.datasets.mat_files import Other, load_mat
 from majorant.datasets.wanted import Found, Wanted, reason
 from majorant.errors import DataFileError
 
@@ -70,12 +71,9 @@ def _load_npz(data: bytes) -> Mapping[str, Any]:
 
 
 def _load_mat(data: bytes) -> Mapping[str, Any]:
-    from scipy.io import loadmat
-
     if b"HDF" in data[:8] or b"HDF" in data[512:520]:
         raise _UnsuitableError("a MATLAB file of version 7.3: save it again with save(..., '-v7')")
-    arrays = loadmat(io.BytesIO(data))
-    return {name: array for name, array in arrays.items() if not name.startswith("__")}
+    return load_mat(data)
 
 
 def _choose(arrays: Mapping[str, Any], wanted: Wanted) -> tuple[Any, Any]:
@@ -108,6 +106,7 @@ def _matrix(X: Any) -> Any:
     """A float64 matrix, dense or CSR, of finite numbers."""
     import scipy.sparse as sp
 
+    _check_array(X, "matrix")
     if X.dtype.kind not in "biuf":
         raise _UnsuitableError(f"the matrix must have numbers, not {X.dtype}")
     if X.ndim != 2 or 0 in X.shape:
@@ -129,6 +128,7 @@ def _matrix(X: Any) -> Any:
 def _labels(y: Any, rows: int) -> NDArray[Any]:
     import scipy.sparse as sp
 
+    _check_array(y, "labels")
     y = (y.toarray() if sp.issparse(y) else y).ravel()
     if len(y) != rows:
         raise _UnsuitableError(f"{rows} rows and {len(y)} labels")
@@ -136,6 +136,14 @@ def _labels(y: Any, rows: int) -> NDArray[Any]:
         return labels_from_array(y)
     except ValueError as error:
         raise _UnsuitableError(str(error)) from None
+
+
+def _check_array(array: Any, role: str) -> None:
+    import scipy.sparse as sp
+
+    if not (isinstance(array, np.ndarray) or sp.issparse(array)):
+        found = array.kind if isinstance(array, Other) else "something else"
+        raise _UnsuitableError(f"the {role} must be an array of numbers, and is a {found}")
 
 
 def _check_finite(values: NDArray[np.float64]) -> None:
