@@ -42,7 +42,7 @@ def class_rows(subject: Subject) -> tuple[ClassRow, ...]:
     of_its_own = len(subject.coef) == n_classes
     return tuple(
         ClassRow(
-            name=plain_text(subject.classes[k]),
+            name=plain_text(subject.classes[k], 60),
             training=int(training[k]),
             share=make_bar(float(training[k] / max(training.max(), 1))),
             test=None if test is None else int(test[k]),

@@ -85,5 +85,5 @@ def versions() -> list[tuple[str, str]]:
 
 def provenance_facts(provenance: Mapping[Any, Any] | None) -> list[tuple[str, str]]:
     """What the caller knows of the data, as text."""
-    items = list((provenance or {}).items())[:100]
-    return [(plain_text(key), plain_text(value, 500)) for key, value in items]
+    items = list((provenance or {}).items())[:50]
+    return [(plain_text(key), plain_text(value, 200)) for key, value in items]

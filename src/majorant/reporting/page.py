@@ -151,7 +151,7 @@ def _content(
         "settings": settings(subject),
         "provenance": provenance_facts(provenance),
         "versions": versions(),
-        "command": None if command is None else plain_text(command, 5000),
+        "command": None if command is None else plain_text(command, 2000),
         "positive": plain_text(subject.classes[-1], 40),
         "negative": plain_text(subject.classes[0], 40),
     }

@@ -167,7 +167,7 @@ def _codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np
     numbers = {label: code for code, label in enumerate(classes.tolist())}
     codes = np.array([numbers.get(label, -1) for label in labels.tolist()], dtype=np.intp)
     if np.any(codes < 0):
-        unknown = labels[codes < 0][0]
+        unknown = labels[codes < 0].tolist()[0]
         raise MajorantError(
             f"{name} has the label {plain_text(repr(unknown))}, which is not among the model's "
             f"{len(classes)} classes"

@@ -184,9 +184,9 @@ class Chart:
         )  # fmt: skip
 
 
-def thinned(count: int) -> Any:
+def thinned(count: int, most: int = MOST_POINTS) -> Any:
     """Which of so many points of a line to draw: the first, the last and evenly in between."""
-    return np.unique(np.linspace(0, count - 1, min(count, MOST_POINTS)).round().astype(int))
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
 def colour(index: int, count: int) -> str:

@@ -13,6 +13,8 @@ from majorant.status import Vector
 
 # Zero has no logarithm; what is below the machine precision is as good as zero.
 SMALLEST = float(np.finfo(float).eps)
+# Well above the numbers that lose their digits.
+TINY = 1e-290
 
 
 @dataclass(frozen=True)
@@ -43,16 +45,16 @@ def linear_scale(low: float, high: float, *, most: int = 5, tight: bool = False)
     if not tight:
         low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-    return Scale(low, high, tuple((step * k, _label(step * k, decimals)) for k in range(first, last + 1)))
+    ticks = tuple((step * k, _label(step * k, step)) for k in range(first, last + 1))
+    return Scale(low, high, ticks)
 
 
 def _apart(low: float, high: float) -> tuple[float, float]:
     """An interval that is one, and wide enough for its ends to be told apart."""
     size = max(abs(low), abs(high))
-    if high - low > 1e-9 * size:
+    if high - low > max(1e-9 * size, TINY):
         return low, high
-    padding = 0.1 * size if size > 0.0 else 0.5
+    padding = 0.1 * size if size > TINY else 0.5
     return low - padding, high + padding
 
 
@@ -61,11 +63,13 @@ def _round_step(least: float) -> float:
     return next(factor * unit for factor in (1.0, 2.0, 5.0, 10.0) if factor * unit >= least * (1.0 - 1e-9))
 
 
-def _label(value: float, decimals: int) -> str:
+def _label(value: float, step: float) -> str:
+    """With as many digits as it takes to tell a tick from the next."""
     if value == 0.0:
         return "0"
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
     if decimals > 4 or abs(value) >= 1e7:
-        return number(value)
+        return number(value, max(2, 1 + math.ceil(math.log10(abs(value) / step))))
     return f"{value:,.{decimals}f}".replace("-", "−")
 
 
@@ -91,7 +95,7 @@ def log_scale(low: float, high: float, *, most: int = 6, falling: bool = False) 
         numbers = [factor * 10.0**k for k in around for factor in (1.0, 2.0, 5.0)]
         ticks = tuple((n, f"{n:g}" if 1e-4 <= n < 1e6 else number(n)) for n in numbers if low <= n <= high)
         if len(ticks) < 2:
-            ticks = linear_scale(low, high, most=4, tight=True).ticks
+            ticks = linear_scale(low, high, tight=True).ticks
     return Scale(low, high, ticks, log=True, falling=falling)
 
 
