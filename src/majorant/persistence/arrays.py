@@ -14,7 +14,7 @@ from majorant.errors import ModelFileError
 from majorant.persistence import strict
 
 # Types of labels and parameters. What is not in native byte order says so ("<", ">").
-DTYPE = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|object|[<>][iuf][248]|[<>]?U[0-9]{1,6}")
+DTYPE = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|object|[<>][iuf][248]|[<>]?U[1-9][0-9]{0,5}")
 # How an entry of each kind is read.
 READERS: dict[str, Callable[..., Any]] = {
     "b": strict.boolean,

@@ -160,12 +160,10 @@ def _parse(text: str) -> SparseSVC:
     labels = [_parsed(label, "label") for label in header["label"].split()]
     bias = _number(header["bias"])
     if n_classes < 2 or len(labels) != n_classes or len(set(labels)) < n_classes:
-        raise ModelFileError(
-            f"it must have two different labels or more, and as many as nr_class {n_classes}"
-        )
+        raise ModelFileError(f"it must have two different labels or more, as many as nr_class {n_classes}")
     if n_classes == 2 and solver_type == "MCSVM_CS":
         raise ModelFileError(
-            "a model of Crammer and Singer for two classes has weights for both: not supported"
+            "it is of MCSVM_CS with two classes, whose decisions are not those of one vector"
         )
     if n_features < 1:
         raise ModelFileError("it has no features")

@@ -251,4 +251,7 @@ def _array(tensor: Any) -> Any:
     if tensor.data_type == TensorProto.STRING:
         labels = [label.decode("utf-8") for label in tensor.string_data]
         return np.array(labels)
-    return numpy_helper.to_array(tensor)
+    array = numpy_helper.to_array(tensor)
+    if array.shape != tuple(tensor.dims):
+        raise ValueError("a size that is left to be guessed")
+    return array

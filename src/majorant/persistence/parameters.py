@@ -56,7 +56,7 @@ def parameter_node(value: Any, depth: int = DEPTH) -> Any:
         return bool(value)
     if isinstance(value, Integral) and len(str(int(value))) <= strict.MAX_DIGITS - 1:
         return int(value)
-    if isinstance(value, Real):
+    if isinstance(value, Real) and not isinstance(value, Integral):
         number = float(value)
         return number if math.isfinite(number) else {"number": strict.number_node(number)}
     for tag, write in WRITERS.items():

@@ -95,7 +95,7 @@ def _plain(value: Any, depth: int) -> Any:
         return bool(value)
     if isinstance(value, Integral) and len(str(int(value))) < strict.MAX_DIGITS:
         return int(value)
-    if isinstance(value, Real) and np.isfinite(float(value)):
+    if isinstance(value, Real) and not isinstance(value, Integral) and np.isfinite(float(value)):
         return float(value)
     if depth and isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {str(key): _plain(entry, depth - 1) for key, entry in value.items()}

@@ -71,7 +71,8 @@ def confusion_table(subject: Subject) -> ConfusionTable:
     """By the rows the model is judged by; shades are shares of the row's class."""
     n_classes = len(subject.classes)
     confusion = Confusion.of(subject.judged, n_classes)
-    names = tuple(plain_text(name, 40) for name in subject.classes)
+    compact = n_classes > 8
+    names = tuple(plain_text(name, 22 if compact else 40) for name in subject.classes)
     if n_classes > MOST_CLASSES:
         wrong = np.flatnonzero(confusion.true != confusion.predicted)
         wrong = wrong[np.argsort(-confusion.counts[wrong], kind="stable")][:MOST_CLASSES]
@@ -86,7 +87,7 @@ def confusion_table(subject: Subject) -> ConfusionTable:
         tuple(_tally(int(table[i, j]), float(table[i, j] / totals[i]), i == j) for j in range(n_classes))
         for i in range(n_classes)
     )
-    return ConfusionTable(names, rows, (), subject.judged.where, n_classes > 8)
+    return ConfusionTable(names, rows, (), subject.judged.where, compact)
 
 
 def _tally(count: int, share: float, right: bool) -> Cell:

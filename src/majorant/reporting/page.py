@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,10 +22,11 @@ from majorant.reporting.classes import class_rows, confusion_table
 from majorant.reporting.coefficients import coefficient_table, frequency_rows
 from majorant.reporting.facts import data_facts, provenance_facts, settings, versions
 from majorant.reporting.scoreboard import scoreboard
-from majorant.reporting.scores import RESAMPLES, scores
+from majorant.reporting.scores import RESAMPLES, Score, scores
 from majorant.reporting.subject import Subject, make_subject
 from majorant.reporting.text import counted, number, plain_text, share, typeset
-from majorant.reporting.words import certificate, interval, summary
+from majorant.reporting.words import EPSILON, certificate, interval, potential_of, summary
+from majorant.status import Certificate
 
 
 @dataclass(frozen=True)
@@ -161,24 +163,20 @@ def _task(subject: Subject) -> str:
     return f"{counted(len(subject.training), 'row')} of {counted(len(subject.classes), 'class', 'classes')}"
 
 
-def _tiles(subject: Subject, accuracy: Any) -> list[Tile]:
+def _tiles(subject: Subject, accuracy: Score) -> list[Tile]:
     model = subject.model
-    used = len(model.support_)
     tiles = [
-        Tile("Features used", f"{used:,}", f"of {subject.n_features:,}"),
+        Tile("Features used", f"{len(model.support_):,}", f"of {subject.n_features:,}"),
         Tile("Accuracy", share(accuracy.value), f"{interval(accuracy)}, {subject.judged.where} rows"),
     ]
     if hasattr(model, "status_"):
-        name, value = (
-            ("Duality gap", model.gap_) if model.gap_ == model.gap_ else ("Stationarity", model.stationarity_)
-        )
+        name = "Stationarity" if math.isnan(model.gap_) else "Duality gap"
+        error = max(Certificate(model.stationarity_, model.gap_).error, EPSILON)
         state = "converged" if model.converged_ else "not converged"
-        tiles.append(Tile(name, number(max(value, 0.0), 2), f"{state}, tolerance {number(model.tol, 1)}"))
+        tiles.append(Tile(name, number(error, 2), f"{state}, tolerance {number(model.tol, 2)}"))
     else:
         tiles.append(Tile("Stream", f"{model.t_:,}", "rows learned from"))
-    tiles.append(
-        Tile("Strength λ", number(model.lam_), f"penalty {plain_text(settings(subject)[0][1]).split(':')[0]}")
-    )
+    tiles.append(Tile("Strength λ", number(model.lam_), f"penalty {potential_of(subject).name}"))
     return tiles
 
 

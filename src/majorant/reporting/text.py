@@ -19,10 +19,16 @@ _POWER = re.compile("10([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)")
 def plain_text(value: Any, longest: int = LONGEST_NAME) -> str:
     """Any object as one line of text that every encoding and every browser takes, shortened if need be."""
     text = str(value)
-    text = text if len(text) <= longest else text[: longest - 1] + "…"
+    text = text if len(text) <= longest else _shortened(text, longest - 1)
     # Half a surrogate pair has no bytes; control characters have no shape.
     text = text.encode("utf-8", "replace").decode("utf-8")
     return "".join(" " if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in text)
+
+
+def _shortened(text: str, kept: int) -> str:
+    """Its beginning and its end, so many letters in all: names often differ in the last letters."""
+    begin = text[: -(-2 * kept // 3)]
+    return f"{begin}…{text[len(text) - (kept - len(begin)) :]}"
 
 
 def number(value: float, digits: int = 3, *, sign: bool = False, short: bool = False) -> str:
@@ -85,15 +91,11 @@ def _letter_width(letter: str) -> float:
 
 
 def fitted(text: str, size: float, width: float) -> str:
-    """The text, or as much of both its ends as has room: names often differ in the last letters."""
+    """The text, or as much of both its ends as has room."""
     if text_width(text, size) <= width:
         return text
-    for kept in range(len(text) - 1, 0, -1):
-        begin = text[: -(-2 * kept // 3)]
-        shown = f"{begin}…{text[len(text) - (kept - len(begin)) :]}"
-        if text_width(shown, size) <= width:
-            return shown
-    return "…"
+    shorter = (_shortened(text, kept) for kept in range(len(text) - 1, -1, -1))
+    return next(shown for shown in shorter if text_width(shown, size) <= width)
 
 
 def typeset(text: str) -> Markup:

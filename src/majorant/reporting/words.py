@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 
 from majorant.potentials import Potential, make_potential
 from majorant.reporting.scores import Score
 from majorant.reporting.subject import Subject
 from majorant.reporting.text import NO_BREAK, counted, number, share
+
+# No claim is finer than the arithmetic.
+EPSILON = sys.float_info.epsilon
 
 
 def potential_of(subject: Subject) -> Potential:
@@ -41,7 +45,7 @@ def _brief_certificate(subject: Subject) -> str:
         return "learned from a stream"
     begin = "converged" if model.converged_ else "not converged"
     if not math.isnan(model.gap_):
-        return f"{begin}: at most {number(max(model.gap_, 0.0), 2)} above the minimum"
+        return f"{begin}: at most {number(max(model.gap_, EPSILON), 2)} above the minimum"
     return f"{begin}: stationarity {number(model.stationarity_, 2)}"
 
 
@@ -56,7 +60,7 @@ def certificate(subject: Subject) -> str:
     begin = f"{model.status_.value} "
     if not math.isnan(model.gap_):
         return begin + (
-            f"The objective is at most {number(max(model.gap_, 0.0), 2)} of its value above the minimum "
+            f"The objective is at most {number(max(model.gap_, EPSILON), 2)} of its value above the minimum "
             f"(the tolerance is {number(model.tol, 2)}). This is a proof: the duality gap shows that no "
             f"coefficients whatsoever have an objective below {number(model.lower_bound_, 6)}."
         )
