@@ -209,6 +209,7 @@ def test_every_kind_of_model(make):
 def test_the_certificate_in_words(binary):
     assert "no coefficients whatsoever" in report(*binary)
     assert "not convex" in report(*_welsch())
+    assert "Eq. (" not in report(*_welsch())
     assert "no penalty at all" in report(*_unpenalised())
     assert "Learned by partial_fit from 120 rows" in report(*_stream())
     assert "iteration limit was reached" in report(*_one_iteration())
@@ -500,9 +501,11 @@ def test_rows_of_one_class_have_no_area_but_a_page(binary):
 def test_no_mistake_is_no_certainty():
     X = np.array([[-1.0], [1.0]] * 50)
     y = np.array([0, 1] * 50)
-    text = report(SparseSVC("l1", lam=0.1).fit(X, y), X, y)
-    assert "rule of three" in text
-    assert "3.00\u00a0%" in text
+    model = SparseSVC("l1", lam=0.1).fit(X, y)
+    text = report(model, X, y, X_test=X, y_test=y)
+    assert "by the rule of three, up to 3.00\u00a0%" in text
+    assert "95\u00a0% interval 1.000" not in text
+    assert "rule of three" not in report(model, X, y)  # these rows are not new
 
 
 # Text, ticks, places ---------------------------------------------------------------------------

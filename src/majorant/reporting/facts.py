@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
@@ -39,7 +40,7 @@ def settings(subject: Subject) -> list[tuple[str, str]]:
     """What was minimised, how, and what came out."""
     model = subject.model
     potential = potential_of(subject)
-    lines = (type(potential).__doc__ or "").strip().splitlines()
+    lines = re.sub(r", Eq\. \([^)]*\)", "", type(potential).__doc__ or "").strip().splitlines()
     facts = [
         ("Penalty", f"{potential.name}: {lines[0]}" if lines else potential.name),
         ("Strength λ", number(model.lam_, 4)),

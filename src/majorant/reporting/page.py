@@ -144,7 +144,7 @@ def _content(
         "intercept": number(subject.model.intercept_[0], 4, sign=True),
         "strengths": [picture for picture in strengths if picture],
         "frequencies": frequency_rows(subject),
-        "scoreboard": scoreboard(results, len(subject.judged)),
+        "scoreboard": scoreboard(results, subject.judged),
         "resamples": f"{RESAMPLES:,}",
         "where": subject.judged.where,
         "n_judged": f"{len(subject.judged):,}",
@@ -165,9 +165,10 @@ def _task(subject: Subject) -> str:
 
 def _tiles(subject: Subject, accuracy: Score) -> list[Tile]:
     model = subject.model
+    chance = f"{interval(accuracy)}, " if accuracy.low < accuracy.high else ""
     tiles = [
         Tile("Features used", f"{len(model.support_):,}", f"of {subject.n_features:,}"),
-        Tile("Accuracy", share(accuracy.value), f"{interval(accuracy)}, {subject.judged.where} rows"),
+        Tile("Accuracy", share(accuracy.value), f"{chance}{subject.judged.where} rows"),
     ]
     if hasattr(model, "status_"):
         name = "Stationarity" if math.isnan(model.gap_) else "Duality gap"

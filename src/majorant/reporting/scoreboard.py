@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from majorant.reporting.scores import Score
+from majorant.reporting.subject import Rows
 from majorant.reporting.text import percent, share
 
 
@@ -30,16 +31,18 @@ class Scoreboard:
     caution: str
 
 
-def scoreboard(scores: tuple[Score, ...], n_rows: int) -> Scoreboard:
+def scoreboard(scores: tuple[Score, ...], rows: Rows) -> Scoreboard:
     """Make the table; the axis of all pictures ends at 1 and begins at a tenth below all that is shown."""
     lowest = min([0.9, *(x for score in scores for x in (score.low, score.value) if not math.isnan(x))])
     floor = math.floor(10.0 * lowest) / 10.0
     caution = ""
     if scores[0].value == 1.0:
-        caution = (
-            "No row is mistaken, so no resample has a mistake either, and the intervals tell nothing; by the "
-            f"rule of three, up to {percent(min(3.0 / n_rows, 1.0))} of new rows may be mistaken."
-        )
+        caution = "No row is mistaken, so no resample has a mistake either, and the intervals tell nothing"
+        if rows.where == "test":
+            caution += (
+                f"; by the rule of three, up to {percent(min(3.0 / len(rows), 1.0))} of new rows may be"
+            )
+        caution += "."
     return Scoreboard(tuple(_row(score, floor) for score in scores), f"{floor:g}", caution)
 
 

@@ -28,9 +28,11 @@ def summary(subject: Subject, accuracy: Score) -> str:
     used = len(subject.model.support_)
     rows = subject.judged
     where = counted(len(rows), f"{rows.where} row")
+    # Where no row is mistaken, resampling knows no chance.
+    chance = f" (95{NO_BREAK}% interval {interval(accuracy)})" if accuracy.low < accuracy.high else ""
     return (
-        f"{used:,} of {counted(subject.n_features, 'feature')}, accuracy {share(accuracy.value)} "
-        f"(95{NO_BREAK}% interval {interval(accuracy)}) on {where}, {_brief_certificate(subject)}."
+        f"{used:,} of {counted(subject.n_features, 'feature')}, accuracy {share(accuracy.value)}{chance} on "
+        f"{where}, {_brief_certificate(subject)}."
     )
 
 
