@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from majorant.estimators import SparseSVC
+from majorant.estimators import SparseSVC, sparse_svc_path
 from majorant.reporting import report as write_report
 from majorant.status import Certificate
 
@@ -63,6 +63,7 @@ def run_demo(lam: float, console: Console | None = None, report: Path | None = N
         write_report(
             model, X, y, report, title="Breast cancer Wisconsin", feature_names=data.feature_names,
             X_test=X_test, y_test=y_test, command=f"majorant demo --lam {lam:g}",
+            path_result=sparse_svc_path(X, y, lambdas=50),
         )  # fmt: skip
         console.print(f"A report of this model, to look at in a browser: {report.resolve()}", soft_wrap=True)
     return model

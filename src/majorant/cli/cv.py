@@ -56,7 +56,8 @@ def cv(
         cv=StratifiedKFold(folds, shuffle=True, random_state=fitting.seed),
         verbose=int(answering.talkative), **fitting.parameters(sorted_labels(rows)),
     )  # fmt: skip
-    interrupted = fit(estimator, rows, Scales(rows.X, wanted=fitting.standardize), output)
+    scales = Scales(rows.X, wanted=fitting.standardize)
+    interrupted = fit(estimator, rows, scales, output)
     output.answer(
         f"Cross-validated {scoring} {estimator.best_score_:.4g} at lam {estimator.lam_:.4g} "
         f"(best: {estimator.lam_best_:.4g}, one standard error: {estimator.lam_1se_:.4g})"
@@ -70,5 +71,5 @@ def cv(
     output.facts |= chosen
     finish_model(
         estimator, rows, target, output, test=test, report=report, force=force, reading=reading,
-        interrupted=interrupted,
+        scales=scales, interrupted=interrupted,
     )  # fmt: skip

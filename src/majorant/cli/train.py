@@ -31,6 +31,9 @@ ModelArgument = Annotated[
         metavar="MODEL", help="The file to write.  [default: DATA.model, here]", show_default=False
     ),
 ]
+# The models of the path that a report shows.
+PICTURED = 30
+
 Force = Annotated[bool, typer.Option("-f", "--force", help="Replace files that exist.")]
 Test = Annotated[str | None, typer.Option("--test", metavar="DATA", help="Data to test the model on.")]
 Report = Annotated[
@@ -84,7 +87,7 @@ def train(
     interrupted = fit(estimator, rows, scales, output)
     finish_model(
         estimator, rows, target, output, test=test, report=report, force=force, reading=reading,
-        interrupted=interrupted,
+        scales=scales, interrupted=interrupted,
     )  # fmt: skip
 
 
@@ -98,6 +101,7 @@ def finish_model(
     report: Path | None,
     force: bool,
     reading: DataOptions,
+    scales: Scales,
     interrupted: bool,
 ) -> None:
     """Score a fitted model, write it and its report; after Ctrl-C the model alone."""
@@ -108,7 +112,7 @@ def finish_model(
     scores, held_out = _scores(estimator, rows, test, reading, output)
     write(estimator, rows, target, output, force=force)
     if report is not None:
-        write_report(estimator, rows, held_out, report, output, force=force)
+        write_report(estimator, rows, held_out, report, output, scales=scales, force=force)
     output.finish(**summary(estimator), **scores)
 
 
@@ -203,19 +207,46 @@ def write_report(
     path: Path,
     output: Output,
     *,
+    scales: Scales,
     force: bool,
 ) -> None:
-    """The report to its file."""
+    """The report to its file, with the path of the penalty unless that would take long."""
     from majorant import report
 
     X_test, y_test = test or (None, None)
+    quick = output.facts["seconds"] < 2.0
     report(
         estimator, data.X, data.y, path, X_test=X_test, y_test=y_test, feature_names=names_of(estimator),
+        path_result=_path(estimator, data, scales) if quick else None,
         provenance={"data": data.source, "sha256 of the data": data.sha256}, command=command_line(),
         overwrite=force,
     )  # fmt: skip
     output.facts["report"] = str(path)
     output.say(f"Report written to {path}")
+
+
+def _path(estimator: Any, data: Data, scales: Scales) -> Any:
+    """Models of the same kind for other strengths, down to that of the model at least."""
+    import numpy as np
+
+    from majorant import lambda_max, sparse_svc_path
+
+    if estimator.penalty == "none" or not estimator.lam_ > 0.0:
+        return None
+    shared = ("penalty", "delta", "eta", "solver", "fit_intercept", "class_weight", "multi_class", "max_iter")
+    parameters = {name: getattr(estimator, name) for name in shared} | {"tol": 1e-3}
+    X = scales.scaled(data.X)
+    strongest = lambda_max(X, data.y, **parameters)
+    if not (np.isfinite(strongest) and strongest > 0.0):
+        return None  # a ridge has no strength that makes all coefficients zero
+    weakest = min(estimator.lam_, 1e-2 * strongest)
+    strengths = np.geomspace(strongest, weakest, PICTURED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = sparse_svc_path(X, data.y, lambdas=strengths, **parameters)
+    for model in path.models:
+        scales.unscale(model)
+    return path
 
 
 def _scores(
