@@ -23,9 +23,9 @@ from majorant.status import Certificate
 
 SCORES = {
     "accuracy": accuracy_score,
-    "precision": partial(precision_score, zero_division=0),
-    "recall": recall_score,
-    "F1": f1_score,
+    "precision": partial(precision_score, pos_label="malignant", zero_division=0),
+    "recall": partial(recall_score, pos_label="malignant"),
+    "F1": partial(f1_score, pos_label="malignant"),
 }
 
 
@@ -34,7 +34,7 @@ def run_demo(lam: float, console: Console | None = None, report: Path | None = N
     console = Console(highlight=False) if console is None else console
     data = load_breast_cancer(as_frame=False)
     X, X_test, y, y_test = train_test_split(
-        data.data, data.target, test_size=0.3, random_state=0, stratify=data.target
+        data.data, data.target_names[data.target], test_size=0.3, random_state=0, stratify=data.target
     )
     scaler = StandardScaler().fit(X)
     X, X_test = scaler.transform(X), scaler.transform(X_test)
