@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from majorant import SparseSVC, SparseSVCCV
 from majorant.cli import run
 from majorant.cli.fitting import weights_by_class
 from majorant.cli.liblinear import translated
-from majorant.datasets import read, write_libsvm
+from majorant.datasets import load, read, write_libsvm
 from majorant.demo import run_demo
 from majorant.persistence import load_model
 
@@ -500,3 +501,33 @@ def test_demo_on_a_terminal_without_unicode(tmp_path):
         [sys.executable, "-m", "majorant", "demo"],
         env=environment, check=True, stdout=subprocess.DEVNULL, cwd=tmp_path,
     )  # fmt: skip
+
+
+# Real data -------------------------------------------------------------------------------------
+
+
+@pytest.mark.data
+def test_a1a_from_text_to_predictions_and_to_liblinear(data_dir, tmp_path, monkeypatch):
+    """Three commands, equal to Python bit for bit; and LIBLINEAR's own program says the same line."""
+    if shutil.which("liblinear-predict") is None:
+        pytest.skip("needs LIBLINEAR's programs (Debian: apt install liblinear-tools)")
+    monkeypatch.chdir(tmp_path)
+    for name in ("a1a", "a1a.t"):
+        data = load(name)
+        write_libsvm(name, data.X, data.y)
+    shell = (
+        "majorant train a1a m --penalty l1 --lam 2 -q && majorant predict a1a.t m out -q "
+        "&& majorant convert m theirs -q"
+    )
+    commands = shell.replace("majorant", f"{sys.executable} -m majorant")
+    ended = subprocess.run(commands, shell=True, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    rows, test = read("a1a"), read("a1a.t")
+    model = SparseSVC("l1", lam=2.0, random_state=0).fit(rows.X, rows.y)
+    assert load_model("m").coef_.tobytes() == model.coef_.tobytes()
+    assert load_model("m").intercept_.tobytes() == model.intercept_.tobytes()
+    predicted = model.predict(test.X[:, : rows.X.shape[1]])
+    assert Path("out").read_text() == "".join(f"{label}\n" for label in predicted)
+    theirs = subprocess.run(["liblinear-predict", "a1a.t", "theirs", "out2"], capture_output=True, text=True)
+    assert theirs.stdout == ended.stdout
+    assert Path("out2").read_text() == Path("out").read_text()

@@ -1,6 +1,5 @@
 """A walk through README.md, as somebody does who has just installed the package."""
 
-import os
 import re
 import subprocess
 import sys
@@ -18,7 +17,7 @@ COMMANDS = [line for block in BLOCKS[2:] for line in block.splitlines() if line]
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory):
+def shell(data_dir, tmp_path_factory):
     """Run a line in an empty directory, in a new virtual environment that has this package alone.
 
     What it depends on is lent by the environment of the tests, so that nothing is downloaded.
@@ -36,7 +35,7 @@ def shell(tmp_path_factory):
 
     def run(line):
         environment = {"PATH": f"{place}/venv/bin:/usr/bin:/bin", "HOME": str(home), "LC_ALL": "C.UTF-8"}
-        environment["MAJORANT_DATA"] = os.environ["MAJORANT_DATA"]
+        environment["MAJORANT_DATA"] = str(data_dir)
         return subprocess.run(line, shell=True, cwd=home, env=environment, text=True, capture_output=True)
 
     return run
