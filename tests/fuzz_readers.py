@@ -19,7 +19,7 @@ from reference_libsvm import reference
 
 from majorant.errors import DataFileError
 
-FORMATS = ("libsvm", "csv", "tsv", "npz", "mat")
+FORMATS = ("libsvm", "csv", "tsv", "npz", "mat", "parquet", "arrow")
 
 
 class _Stdin:

@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.io
 import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 from reference_libsvm import reference
 
 from majorant.datasets import read
@@ -208,6 +210,14 @@ def seeds():
         buffer = io.BytesIO()
         scipy.io.savemat(buffer, {"A": A, "b": y})
         yield b"\x04" + buffer.getvalue()
+    columns = pa.table({"a": [0.5, 1.5], "b": pa.array([1, 2]).dictionary_encode(), "y": ["u", "v"]})
+    buffer = io.BytesIO()
+    parquet.write_table(columns, buffer)
+    yield b"\x05" + buffer.getvalue()
+    buffer = io.BytesIO()
+    with pa.ipc.new_file(buffer, columns.schema) as writer:
+        writer.write_table(columns)
+    yield b"\x06" + buffer.getvalue()
 
 
 @pytest.mark.slow

@@ -59,6 +59,12 @@ def read(
     header : bool, default=True
         The first line of CSV or TSV has the names of the columns.
 
+    Notes
+    -----
+    Numbers are decimals, rounded as `float` rounds them. LIBSVM text may have comments after "#", lines that
+    end with CRLF, and tabs; empty lines are skipped (in a file without labels they are an error: they may be
+    rows without features). Tables are UTF-8 with quotation marks by RFC 4180. Nothing is unpickled.
+
     Returns
     -------
     data : Data
