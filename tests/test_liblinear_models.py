@@ -76,7 +76,7 @@ def test_liblinear_predicts_with_our_models(name, penalty, fit_intercept, tmp_pa
     assert to_liblinear(again) == text
 
 
-@pytest.mark.parametrize("bias", [-1, 1, 2.5])
+@pytest.mark.parametrize("bias", [-1, 2.5])
 @pytest.mark.parametrize("name", LABELS)
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 @pytest.mark.parametrize("last_first", [False, True])
@@ -110,6 +110,25 @@ def test_we_predict_with_the_models_of_liblinear(kind, name, bias, last_first, t
     assert_same_model(ours, load_model(tmp_path / "ours.json"))
     to_liblinear(ours, path)
     assert np.array_equal(by_the_library(X, path)[0], predicted)
+
+
+@pytest.mark.parametrize("bias", [-1, 1])
+@pytest.mark.parametrize("labels", [(2, 0, 1), (1, 2, 0), (0, 2, 1), (0, 1, 2), (0, 1), (1, 0)])
+@pytest.mark.parametrize("beta", [0.0, 0.75, -0.75])
+def test_ties_are_decided_as_liblinear_does(labels, bias, beta, tmp_path):
+    columns = 1 if len(labels) == 2 else 3
+    if columns == 1 and beta and bias > 0:
+        beta = 0.0  # otherwise there is no tie
+    weights = [0.5, -0.25, 0.125][:columns] + [beta] * columns * (bias > 0)
+    order = " ".join(map(str, labels))
+    head = (
+        f"solver_type L2R_L2LOSS_SVC\nnr_class {len(labels)}\nlabel {order}\nnr_feature 1\nbias {bias}\nw\n"
+    )
+    (tmp_path / "model").write_text(head + " \n".join(map(str, weights)) + " \n")
+    X = np.array([[0.0], [1.0], [-1.0]])
+    assert np.array_equal(
+        from_liblinear(tmp_path / "model").predict(X), by_the_library(X, tmp_path / "model")[0]
+    )
 
 
 @pytest.mark.parametrize("options", ["-s 5 -B 1", "-s 2", "-s 1 -B 1"])
