@@ -33,7 +33,7 @@ def rows_with_empty_ones(n_classes, seed=0):
 
 
 def by_the_program(X, model_path, tmp_path):
-    dump_svmlight_file(X, np.zeros(len(X)), str(tmp_path / "rows"), zero_based=False)
+    dump_svmlight_file(X, np.zeros(X.shape[0]), str(tmp_path / "rows"), zero_based=False)
     run("liblinear-predict", tmp_path / "rows", model_path, tmp_path / "labels")
     return np.loadtxt(tmp_path / "labels")
 
@@ -232,3 +232,19 @@ def test_changed_text_is_refused_or_read(at, length, new):
         return
     assert np.isfinite(model.coef_).all()
     assert len(model.predict(np.ones((1, model.n_features_in_)))) == 1
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@programs
+def test_every_row_of_a1a_is_predicted_alike_in_both_directions(a1a, fit_intercept, tmp_path):
+    X, y, X_test, _ = a1a
+    ours = SparseSVC("l1", lam=1.0, fit_intercept=fit_intercept).fit(X, y)
+    to_liblinear(ours, tmp_path / "ours")
+    assert np.array_equal(by_the_program(X_test, tmp_path / "ours", tmp_path), ours.predict(X_test))
+    dump_svmlight_file(X, y, str(tmp_path / "train"), zero_based=False)
+    bias = 1 if fit_intercept else -1
+    run("liblinear-train", "-q", "-s", 5, "-B", bias, tmp_path / "train", tmp_path / "theirs")
+    read = from_liblinear(tmp_path / "theirs")
+    wide = X_test[:, : read.n_features_in_]  # the last features may occur in no row that was trained on
+    assert np.array_equal(by_the_program(X_test, tmp_path / "theirs", tmp_path), read.predict(wide))
