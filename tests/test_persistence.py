@@ -387,7 +387,9 @@ def test_there_is_a_file_of_each_kind():
 def test_killed_while_saving_there_is_the_old_file_or_the_new_one(tmp_path):
     done = run_script("kill_while_saving.py", tmp_path / "model.json", 12)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["whole"] * 12
+    *rounds, interrupted = done.stdout.split()
+    assert rounds == ["whole"] * 12
+    assert int(interrupted) > 0  # some were killed while they were writing
 
 
 # skops, and the page that describes all this ---------------------------------------------------------------

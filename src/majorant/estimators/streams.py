@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from majorant.estimators.svc import SparseSVC
 
 # What nobody can know without a pass over all rows.
-UNKNOWN = ("status_", "converged_", "objective_", "gap_", "stationarity_", "history_")
+UNKNOWN = ("status_", "converged_", "objective_", "gap_", "lower_bound_", "stationarity_", "history_")
 
 
 def can_stream(estimator: SparseSVC) -> bool:

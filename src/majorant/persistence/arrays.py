@@ -128,8 +128,8 @@ def coef_node(coef: Any) -> dict[str, Any]:
     return {"dtype": dtype.name, "sparse": sparse, "rows": [pairs_node(*row) for row in rows]}
 
 
-def read_coef(node: Any, where: str, n_rows: int, n_features: int) -> Any:
-    """What `coef_node` wrote."""
+def read_coef(node: Any, where: str, n_rows: int, n_features: int) -> tuple[Any, NDArray[np.intp]]:
+    """What `coef_node` wrote, and which features are in use."""
     node = strict.keys(node, where, ["dtype", "sparse", "rows"])
     dtype = np.dtype(strict.one_of(node["dtype"], f"{where}.dtype", ["float64", "float32"]))
     sparse = strict.boolean(node["sparse"], f"{where}.sparse")
@@ -142,14 +142,15 @@ def read_coef(node: Any, where: str, n_rows: int, n_features: int) -> Any:
         raise ModelFileError(f"{where} has values that are not {dtype.name}")
     indices = np.concatenate([indices for indices, _ in rows])
     pointers = np.cumsum([0, *(len(row) for row, _ in rows)])
+    support = np.unique(indices[data != 0.0]).astype(np.intp)
     if sparse:
         small = (data, indices.astype(np.int32), pointers.astype(np.int32))
-        return sp.csr_matrix(small, shape=(n_rows, n_features))
+        return sp.csr_matrix(small, shape=(n_rows, n_features)), support
     if n_rows * n_features > strict.MAX_ENTRIES:
         raise ModelFileError(f"{where} would have {n_rows} × {n_features} entries")
     coef = np.zeros((n_rows, n_features), dtype=dtype)
     coef[np.repeat(np.arange(n_rows), np.diff(pointers)), indices] = data
-    return coef
+    return coef, support
 
 
 # Tables ----------------------------------------------------------------------------------------------------

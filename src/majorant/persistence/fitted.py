@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from majorant.errors import ModelFileError
@@ -107,26 +106,19 @@ def read_fitted(node: Any, required: tuple[str, ...]) -> dict[str, Any]:
     n_features = strict.integer(record["n_features_in_"], f"{where}.n_features_in_", 1, strict.MAX_ENTRIES)
     classes = _read_classes(record["classes_"], f"{where}.classes_")
     n_rows = 1 if len(classes) == 2 else len(classes)
-    coef = read_coef(record["coef_"], f"{where}.coef_", n_rows, n_features)
+    coef, support = read_coef(record["coef_"], f"{where}.coef_", n_rows, n_features)
     values = {
         "n_features_in_": n_features,
         "classes_": classes,
         "coef_": coef,
         "intercept_": _read_intercept(record["intercept_"], f"{where}.intercept_", n_rows),
-        "support_": _support(coef),
+        "support_": support,
     }
     for name in record.keys() - values.keys():
         values[name] = _read(name, record[name], f"{where}.{name}", n_features, n_rows)
     if "status_" in values:
         values["converged_"] = values["status_"].converged
     return values
-
-
-def _support(coef: Any) -> NDArray[np.intp]:
-    if sp.issparse(coef):
-        return np.unique(coef.indices[coef.data != 0.0]).astype(np.intp)
-    # Row by row: a matrix of zeros is not written to, and takes no memory.
-    return np.unique(np.concatenate([np.flatnonzero(row) for row in coef])).astype(np.intp)
 
 
 def _read_classes(node: Any, where: str) -> NDArray[Any]:

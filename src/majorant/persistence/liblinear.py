@@ -11,9 +11,10 @@
 
 A decision of exactly zero is for the second label, and of several largest ones the first counts. Ours are the
 same with `classes_` reversed (two classes) or as they are, so writing keeps every prediction. A file may have
-its labels in another order; `classes_` are always sorted, since scikit-learn's metrics rely on it, and where
-that would decide ties differently (a row without any known feature, in a model without bias), intercepts of
-the smallest numbers there are keep them as they were.
+its labels in another order; `classes_` are always sorted, since scikit-learn's metrics rely on it. That would
+decide ties differently, and there are many: all rows without a feature that the model uses, where it has no
+bias, or the same one for several classes. So of intercepts that are equal, those that LIBLINEAR prefers are
+made larger by the smallest step there is.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ WITHOUT_ZEROS = ("l2", "none")
 HEADER = ("solver_type", "nr_class", "label", "nr_feature", "bias")
 INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+TINY = float(np.finfo(np.float64).tiny)
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 
 
@@ -214,16 +216,26 @@ def _weights(body: str, rows: int, columns: int) -> Matrix:
 def _fitted(solver_type: str, labels: list[int], weights: Matrix, bias: Vector, intercept: bool) -> SparseSVC:
     theta = np.column_stack([weights.T, bias])
     order = np.argsort(labels)
-    ties: Vector = np.zeros(len(theta))
-    if len(labels) == 2 and labels[0] < labels[1]:
-        theta, ties = 0.0 - theta, np.ones(1)
-    elif len(labels) > 2 and np.any(np.diff(order) < 0):
-        theta, ties = theta[order], np.arange(float(len(labels)))[::-1][order]
-    if not theta[:, -1].any():
-        theta[:, -1] = np.finfo(np.float64).tiny * ties
+    if len(labels) > 2:
+        theta = theta[order]
+        theta[:, -1] = _ordered(theta[:, -1], order)
+    elif labels[0] < labels[1]:
+        theta = 0.0 - theta
+        theta[0, -1] = theta[0, -1] or TINY
     model = SparseSVC(PENALTIES[solver_type], fit_intercept=intercept)
     attributes = fitted_attributes(np.array(labels)[order], theta, np.dtype(np.float64))
     unknown = {"lam_": math.nan, "t_": 0, "_stream": None}
     for name, value in {**attributes, **unknown, "n_features_in_": len(weights)}.items():
         setattr(model, name, value)
     return model
+
+
+def _ordered(beta: Vector, places: NDArray[np.intp]) -> Vector:
+    """Intercepts of which equal ones differ by next to nothing, the first of them in the file the largest."""
+    ordered = beta.copy()
+    for value in np.unique(beta):
+        group = np.flatnonzero(beta == value)
+        if np.any(np.diff(places[group]) < 0):
+            later = np.sum(places[group][:, np.newaxis] < places[group], axis=1)
+            ordered[group] += later * (np.spacing(abs(value)) if value else TINY)
+    return ordered
