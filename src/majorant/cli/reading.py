@@ -42,6 +42,9 @@ class DataOptions:
             metavar="FORMAT", help="libsvm, csv, tsv, parquet, arrow, npz or mat; else by its name."
         ),
     ] = None
+    no_header: Annotated[
+        bool, typer.Option("--no-header", help="The first line of a CSV or TSV file has no names.")
+    ] = False
     zero_based: Annotated[
         bool, typer.Option("--zero-based", help="The first feature of LIBSVM text is 0, not 1.")
     ] = False
@@ -61,6 +64,7 @@ def read_data(
             data = read(
                 source, label=_column(options.label), drop=[_column(name) for name in options.drop],
                 format=options.format, zero_based=options.zero_based, labelled=labelled,
+                header=not options.no_header,
             )  # fmt: skip
     assert isinstance(data, Data)
     output.facts[what] = {
