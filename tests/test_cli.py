@@ -212,7 +212,10 @@ def test_cross_validation_as_liblinear_says_it(command):
         (["-B", "1", "--no-intercept"], "not both"),
         (["-w7", "2"], "7=2"),
         (["--class-weight", "1"], "LABEL=WEIGHT"),
-        (["--class-weight", "1=x"], "no weight"),
+        (["--class-weight", "1=x"], "LABEL=WEIGHT"),
+        (["--class-weight", "1=-2"], "LABEL=WEIGHT"),
+        (["-v", "0"], "0"),
+        (["-v", "3", "--report", "x.html"], "only measures"),
         (["--penalty", "l3"], "l3"),
         (["--lam", "-1"], "lam"),
         (["--tol", "-1"], "tol"),
@@ -279,7 +282,7 @@ def test_inspect_shows_where_a_model_came_from(command):
 
 def test_report_of_a_training_and_of_a_model_file(command):
     command("train", "table.csv", "m", "--label", "outcome", "--test", "table.csv", "--report", "first.html")
-    command("report", "m", "table.csv", "second.html", "--label", "outcome")
+    command("report", "table.csv", "m", "second.html", "--label", "outcome")
     for name in ("first.html", "second.html"):
         text = Path(name).read_text()
         assert "&lt;f&gt;" in text
@@ -314,6 +317,99 @@ def test_datasets_are_listed(command, monkeypatch):
         assert name in said
 
 
+@pytest.mark.parametrize("name", ["train", "cv", "path"])
+def test_every_command_that_trains_takes_weights_of_classes(command, name):
+    options = ["--points", "3"] if name != "train" else []
+    command(name, "rows.txt", "plain", *options)
+    command(name, "rows.txt", "weighed", *options, "-w1", "5", "--class-weight", "-1=0.5")
+    assert Path("plain").read_text() != Path("weighed").read_text()
+
+
+def test_labels_of_text_and_of_numbers_are_compared_as_text(command):
+    """A CSV file cannot say which is meant."""
+    X, y = make_rows(1)
+    lines = [",".join([*map(repr, row), f"{label}"]) for row, label in zip(X.tolist(), y, strict=True)]
+    Path("t.csv").write_text("\n".join(["a,b,c,d,e,f,y", *lines]) + "\n")
+    command("train", "rows.txt", "m", "--test", "test.txt", "-q")
+    said = command("train", "rows.txt", "n", "--test", "t.csv", "--report", "r.html", code=1)
+    assert "label" in said  # LIBSVM text has no columns to name; the table has one called y
+    command("predict", "t.csv", "m")
+
+
+def test_tables_without_a_header(command):
+    lines = Path("table.csv").read_text().splitlines()[1:]
+    Path("bare.csv").write_text("\n".join(lines) + "\n")
+    for position in ("6", "-1"):
+        command("train", "bare.csv", f"m{position}", "--no-header", "--label", position)
+    assert load_model("m6").coef_.tobytes() == load_model("m-1").coef_.tobytes()
+
+
+def test_models_of_liblinear_and_onnx_are_inspected_reported_and_converted(command):
+    command("train", "rows.txt", "m", "--penalty", "l1")
+    for target in ("theirs", "m.onnx"):
+        command("convert", "m", target)
+        assert "lam nan" not in command("inspect", target)
+        command("report", "rows.txt", target, f"{target}.html")
+        command("convert", target, f"{target}.back")
+        assert command("predict", "test.txt", f"{target}.back", "-") == command(
+            "predict", "test.txt", "m", "-"
+        )
+
+
+def test_a_path_on_which_nothing_is_selected(command):
+    command("path", "rows.txt", "out.csv", "--points", "1", "--penalty", "l1")
+    assert Path("out.csv").read_text().startswith("lam,class,intercept\n")
+
+
+def test_options_of_files_are_refused_where_a_name_is_meant(command):
+    assert "known by name" in command("train", "a1a", "--label", "x", code=2)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "./rows.txt", "rows.txt"],
+        ["train", "rows.txt", "m2", "--report", "m2"],
+        ["predict", "rows.txt", "m", "m"],
+        ["report", "rows.txt", "m", "rows.txt"],
+        ["convert", "rows.txt", "rows.txt"],
+        ["path", "rows.txt", "rows.txt"],
+    ],
+    ids=" ".join,
+)
+def test_an_input_is_never_overwritten(command, words):
+    command("train", "rows.txt", "m")
+    before = Path("rows.txt").read_bytes(), Path("m").read_bytes()
+    assert "cannot be both" in command(*words, "--force", code=1)
+    assert before == (Path("rows.txt").read_bytes(), Path("m").read_bytes())
+
+
+def test_labels_that_the_model_does_not_know(command, capsys):
+    command("train", "table.csv", "m", "--label", "outcome")
+    Path("other.csv").write_text(Path("table.csv").read_text().replace("ill", "a").replace("well", "b"))
+    assert run(["predict", "other.csv", "m", "--label", "outcome"]) == 0
+    assert "is a class of the model" in capsys.readouterr().err
+    assert "label a" in command("report", "other.csv", "m", "--label", "outcome", code=1)
+    assert "label a" in command(
+        "train", "table.csv", "n", "--label", "outcome", "--test", "other.csv", code=1
+    )
+
+
+def test_text_from_files_does_not_steer_the_terminal(command):
+    text = Path("table.csv").read_text().replace("age", "\x1b[31mage\x07").replace("ill", "\x1b]0;x\x07ill")
+    Path("hostile.csv").write_text(text)
+    said = command("train", "hostile.csv", "m", "--label", "outcome")
+    said += command("inspect", "m") + command("predict", "hostile.csv", "m", "--label", "outcome")
+    assert "\x1b" not in said
+    assert "\x07" not in said
+
+
+def test_errors_with_their_traceback_for_developers(here, monkeypatch):
+    monkeypatch.setenv("MAJORANT_DEBUG", "1")
+    with pytest.raises(ValueError, match="nowhere"):
+        run(["train", "nowhere"])
+
+
 # Output ----------------------------------------------------------------------------------------
 
 
@@ -327,7 +423,7 @@ def test_datasets_are_listed(command, monkeypatch):
         ["path", "rows.txt", "--points", "3"],
         ["cv", "rows.txt", "other", "--points", "3"],
         ["inspect", "m"],
-        ["report", "m", "rows.txt"],
+        ["report", "rows.txt", "m"],
         ["convert", "m", "theirs"],
         ["datasets"],
     ],
@@ -366,7 +462,7 @@ def test_quiet(command):
         ["cv", "rows.txt", "old"],
         ["predict", "rows.txt", "m", "old"],
         ["path", "rows.txt", "old"],
-        ["report", "m", "rows.txt", "old"],
+        ["report", "rows.txt", "m", "old"],
         ["convert", "m", "old"],
     ],
     ids=lambda words: words[0],
@@ -394,7 +490,7 @@ def test_files_that_exist_are_left_alone_without_force(command, words):
         (["predict", "table.csv", "m", "--label", "outcome", "--drop", "age"], "5 features"),
         (["inspect", "empty"], "empty"),
         (["convert", "nowhere", "x"], "nowhere"),
-        (["report", "m", "nowhere.txt", "x.html"], "nowhere.txt"),
+        (["report", "nowhere.txt", "m", "x.html"], "nowhere.txt"),
         (["datasets", "nonsense"], "nonsense"),
     ],
     ids=lambda words: " ".join(words) if isinstance(words, list) else None,

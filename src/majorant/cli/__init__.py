@@ -1,7 +1,7 @@
 """The command line: one file a command, and each imports what it needs only when it runs.
 
 Exit codes: 0, done; 1, an error in the data, a file or the fit, said in one sentence on stderr; 2, a wrong
-word on the command line; 130, Ctrl-C.
+word on the command line; 130, Ctrl-C. With MAJORANT_DEBUG set, errors come with their traceback.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from majorant.cli.path import path
 from majorant.cli.predict import predict
 from majorant.cli.report import report
 from majorant.cli.train import train
+from majorant.text import printable
 
 app = typer.Typer(
     name="majorant",
@@ -74,9 +75,20 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, OSError, MemoryError, ImportError) as error:
-        typer.echo(f"error: {_sentence(error)}", err=True)
-        return 2 if type(error).__name__ == "InvalidParameterError" else 1
+        if os.environ.get("MAJORANT_DEBUG"):
+            raise
+        typer.echo(f"error: {printable(_sentence(error))}", err=True)
+        return 2 if _wrong_word(error) else 1
     return 0
+
+
+def _wrong_word(error: BaseException) -> bool:
+    """Whether an error is about the command line, not about a file."""
+    if "sklearn" not in sys.modules:
+        return False
+    from sklearn.utils._param_validation import InvalidParameterError
+
+    return isinstance(error, InvalidParameterError)
 
 
 def _sentence(error: BaseException) -> str:

@@ -6,27 +6,18 @@ from typing import Annotated, Any
 
 import typer
 
-from majorant.cli.fitting import PenaltyOptions, Scales
+from majorant.cli.arguments import DataArgument, DataOptions, ModelOptions, ModelToWrite, Points, Ratio
+from majorant.cli.fitting import PenaltyOptions
 from majorant.cli.grouped import grouped
 from majorant.cli.output import Output, OutputOptions
-from majorant.cli.path import Points, Ratio
-from majorant.cli.reading import DataArgument, DataOptions, read_data
-from majorant.cli.train import (
-    Force,
-    ModelArgument,
-    Report,
-    Test,
-    check_outputs,
-    finish_model,
-    fit,
-    sorted_labels,
-)
+from majorant.cli.reading import labels_of
+from majorant.cli.training import Job
 
 
 @grouped
 def cv(
     data: DataArgument,
-    model: ModelArgument = None,
+    model: ModelToWrite = None,
     *,
     folds: Annotated[int, typer.Option("-v", "--folds", min=2, help="How many folds.")] = 5,
     points: Points = 100,
@@ -36,9 +27,7 @@ def cv(
     ] = "best",
     scoring: Annotated[str, typer.Option(metavar="SCORE", help="Any score of scikit-learn.")] = "accuracy",
     fitting: PenaltyOptions,
-    test: Test = None,
-    report: Report = None,
-    force: Force = False,
+    writing: ModelOptions,
     reading: DataOptions,
     answering: OutputOptions,
 ) -> None:
@@ -48,28 +37,30 @@ def cv(
     from majorant import SparseSVCCV
 
     output = Output(answering)
-    fitting.parameters([])
-    target = check_outputs(data, model, report, force=force)
-    rows = read_data(data, reading, output)
-    estimator = SparseSVCCV(
-        lambdas=points, ratio=ratio, selection=selection, scoring=scoring,
-        cv=StratifiedKFold(folds, shuffle=True, random_state=fitting.seed),
-        verbose=int(answering.talkative), **fitting.parameters(sorted_labels(rows)),
-    )  # fmt: skip
-    scales = Scales(rows.X, wanted=fitting.standardize)
-    interrupted = fit(estimator, rows, scales, output)
+    parameters: dict[str, Any] = {
+        "lambdas": points,
+        "ratio": ratio,
+        "selection": selection,
+        "scoring": scoring,
+        "cv": StratifiedKFold(folds, shuffle=True, random_state=fitting.seed),
+        "verbose": int(answering.talkative),
+    }
+    fitting.check(SparseSVCCV, parameters)
+    job = Job.prepare(data, model, writing, reading, output, standardize=fitting.standardize)
+    estimator = SparseSVCCV(**parameters, **fitting.parameters(labels_of(job.data)))
+    interrupted = job.fit(estimator, output)
+    _say(estimator, scoring, output)
+    job.finish(estimator, output, interrupted=interrupted)
+
+
+def _say(estimator: Any, scoring: str, output: Output) -> None:
     output.answer(
         f"Cross-validated {scoring} {estimator.best_score_:.4g} at lam {estimator.lam_:.4g} "
         f"(best: {estimator.lam_best_:.4g}, one standard error: {estimator.lam_1se_:.4g})"
     )
-    chosen: dict[str, Any] = {
+    output.facts |= {
         "score": estimator.best_score_,
         "lam_best": estimator.lam_best_,
         "lam_1se": estimator.lam_1se_,
         "cv_results": estimator.cv_results_,
     }
-    output.facts |= chosen
-    finish_model(
-        estimator, rows, target, output, test=test, report=report, force=force, reading=reading,
-        scales=scales, interrupted=interrupted,
-    )  # fmt: skip

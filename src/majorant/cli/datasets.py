@@ -28,7 +28,7 @@ def datasets(
     if names:
         found = {}
         for name in names:
-            found[name] = str(find(name))
+            found[name] = str(find(name, progress=answering.talkative))
             output.answer(found[name])
         output.finish(found=found)
         return

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -29,7 +30,8 @@ class PenaltyOptions:
     class_weight: Annotated[
         list[str],
         typer.Option(
-            metavar="LABEL=WEIGHT", help="The weight of a class; or `balanced`. Can be given again."
+            metavar="LABEL=WEIGHT",
+            help="The weight of a class (LIBLINEAR: -wLABEL WEIGHT), or `balanced`; can be given again.",
         ),
     ] = field(default_factory=list)
     multi_class: Annotated[
@@ -52,14 +54,23 @@ class PenaltyOptions:
         typer.Option("-B", metavar="BIAS", help="LIBLINEAR: an intercept, if not negative; never penalised."),
     ] = None
 
-    def parameters(self, labels: Sequence[Any]) -> dict[str, Any]:
-        """The parameters of an estimator, for data with these class labels."""
+    def check(self, estimator: Callable[..., Any], others: Mapping[str, Any]) -> None:
+        """Refuse what no data could make right, before any are read."""
+        from majorant.estimators import check_parameters
+
+        for word in self.class_weight:
+            if word != "balanced":
+                weight_of(word)
+        check_parameters(estimator(**others, **self.parameters(None)))
+
+    def parameters(self, labels: Sequence[Any] | None) -> dict[str, Any]:
+        """The parameters of an estimator, for data with these class labels, or with unknown ones."""
         return {
             "penalty": self.penalty_name,
             "delta": self.delta,
             "eta": self.eta,
             "fit_intercept": self._fit_intercept,
-            "class_weight": weights_by_class(self.class_weight, labels),
+            "class_weight": None if labels is None else weights_by_class(self.class_weight, labels),
             "multi_class": self.multi_class,
             "solver": self.solver,
             "tol": self.tol,
@@ -111,18 +122,29 @@ def weights_by_class(words: Sequence[str], labels: Sequence[Any]) -> Any:
         return "balanced"
     weights: dict[Any, float] = {}
     for word in words:
-        name, separator, number = word.rpartition("=")
+        name, weight = weight_of(word)
         label = next((label for label in labels if _means(name, label)), None)
-        if not separator or label is None:
+        if label is None:
             known = ", ".join(str(label) for label in labels[:20])
             raise typer.BadParameter(
-                f"{word!r} is no LABEL=WEIGHT with a label of the data ({known})", param_hint="--class-weight"
+                f"{word!r} is of no class of the data ({known})", param_hint="--class-weight"
             )
-        try:
-            weights[label] = float(number)
-        except ValueError:
-            raise typer.BadParameter(f"{number!r} is no weight", param_hint="--class-weight") from None
+        weights[label] = weight
     return weights
+
+
+def weight_of(word: str) -> tuple[str, float]:
+    """The label and the weight of LABEL=WEIGHT."""
+    name, _, number = word.rpartition("=")
+    try:
+        weight = float(number)
+    except ValueError:
+        weight = math.nan
+    if not name or not 0.0 <= weight < math.inf:
+        raise typer.BadParameter(
+            f"{word!r} is no LABEL=WEIGHT with a weight of 0 or more", param_hint="--class-weight"
+        )
+    return name, weight
 
 
 def _means(text: str, label: Any) -> bool:
@@ -133,31 +155,3 @@ def _means(text: str, label: Any) -> bool:
         return not isinstance(label, str) and float(text) == float(label)
     except ValueError:
         return False
-
-
-class Scales:
-    """Features in units of their standard deviation, and the way back.
-
-    Only scaled, not shifted: since the intercept is free, shifting would change nothing but that, and sparse
-    data stay sparse.
-    """
-
-    def __init__(self, X: Any, *, wanted: bool) -> None:
-        self._scaler = None
-        if wanted:
-            from sklearn.preprocessing import StandardScaler
-
-            self._scaler = StandardScaler(with_mean=False).fit(X)
-
-    def scaled(self, X: Any) -> Any:
-        """X in the units that the penalty is to see."""
-        return X if self._scaler is None else self._scaler.transform(X)
-
-    def unscale(self, model: Any) -> None:
-        """Let a model that was trained on scaled features take the unscaled ones."""
-        if self._scaler is not None:
-            sparse = not hasattr(model.coef_, "flags")
-            model.densify()
-            model.coef_ = model.coef_ / self._scaler.scale_
-            if sparse:
-                model.sparsify()

@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
+
+from majorant.text import printable
 
 COMMAND: ContextVar[tuple[str, ...]] = ContextVar("COMMAND", default=())
 """The words of the command line that is being run."""
@@ -61,23 +64,24 @@ class Output:
     def say(self, text: str) -> None:
         """A line for people."""
         if self.options.talkative:
-            typer.echo(text, err=self.to_stderr)
+            typer.echo(printable(text), err=self.to_stderr)
 
     def answer(self, text: str, *, to_stderr: bool = False) -> None:
         """A line that was asked for: also if quiet."""
         if not self.options.json:
-            typer.echo(text, err=to_stderr)
+            typer.echo(printable(text), err=to_stderr)
 
     def warn(self, text: str) -> None:
         """A line that must not be lost, on stderr; and among the facts."""
         self.facts.setdefault("warnings", []).append(text)
         if not self.options.json:
-            typer.echo(f"warning: {text}", err=True)
+            typer.echo(f"warning: {printable(text)}", err=True)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
         """Rows of text; `right` are the columns of numbers. Drawn on a terminal, plain columns elsewhere."""
         if self.options.json:
             return
+        rows = [list(map(printable, row)) for row in rows]
         if sys.stdout.isatty():
             from rich.console import Console
             from rich.table import Table
@@ -103,6 +107,16 @@ class Output:
         self.facts |= facts
         if self.options.json:
             typer.echo(json.dumps(_plain(self.facts), ensure_ascii=False, allow_nan=False))
+
+    @contextmanager
+    def relayed_warnings(self) -> Iterator[None]:
+        """What is warned of meanwhile, in a line each, once it is over."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        texts = [str(each.message) for each in caught if issubclass(each.category, UserWarning)]
+        for text in dict.fromkeys(texts):  # each once
+            self.warn(text)
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:

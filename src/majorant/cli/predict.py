@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from majorant.cli.arguments import DataArgument, DataOptions, Force, ModelToRead
 from majorant.cli.grouped import grouped
+from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
-from majorant.cli.reading import DataArgument, DataOptions, matching, predicted, read_data
-from majorant.cli.train import Force
+from majorant.cli.reading import matching, read_data
+from majorant.cli.writing import check_output
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model file of majorant or LIBLINEAR.", show_default=False)
-]
+STDOUT = Path("-")
 
 
 @grouped
 def predict(
     data: DataArgument,
-    model: ModelArgument,
+    model: ModelToRead,
     out: Annotated[
-        str | None,
+        Path | None,
         typer.Argument(
             metavar="OUT", help="The file for the labels, one a line; - is stdout.", show_default=False
         ),
@@ -39,69 +39,37 @@ def predict(
     answering: OutputOptions,
 ) -> None:
     """Predict the labels of a data file."""
-    import numpy as np
-
-    from majorant.cli.train import check_output
-
-    to_stdout = out == "-"
-    if out is not None and not to_stdout:
-        check_output(Path(out), force=force)
+    if out not in (None, STDOUT):
+        assert out is not None
+        check_output(out, data, model, force=force)
     output = Output(answering, to_stderr=True)
-    known = load_any(model)
+    known = Model.read(model)
     rows = read_data(data, reading, output, labelled=None)
-    if out is None and rows.y is None and not answering.json:
-        out, to_stdout = "-", True
     X = matching(rows, known, output)
-    labels = predicted(known, X)
-    values = predicted(known, X, "decision_function") if scores else None
-    if to_stdout and not answering.json:
+    labels = known.predict(X)
+    values = known.scores(X) if scores else None
+    if answering.json and out in (None, STDOUT):
+        output.facts |= {"labels": labels} | ({} if values is None else {"scores": values})
+    elif out == STDOUT or (
+        out is None and rows.y is None
+    ):  # what else could be wanted of rows without labels
+        out = STDOUT
         typer.echo("".join(_lines(labels, values)), nl=False)
-    elif out is not None and not to_stdout:
+    elif out is not None:
         from majorant.files import replacing
 
         with replacing(out, overwrite=force) as file:
             file.writelines(line.encode() for line in _lines(labels, values))
-        output.facts["predictions"] = out
-    if answering.json and out in (None, "-"):
-        output.facts["labels"] = labels
-        output.facts |= {} if values is None else {"scores": values}
+        output.facts["predictions"] = str(out)
+        output.say(f"Labels written to {out}")
     if rows.y is not None:
-        right = int(np.count_nonzero(same(labels, rows.y)))
+        known.check_labels(rows, output)
+        right = known.right(X, rows.y)
         output.answer(
-            f"Accuracy = {100.0 * right / len(labels):g}% ({right}/{len(labels)})", to_stderr=to_stdout
+            f"Accuracy = {100.0 * right / len(labels):g}% ({right}/{len(labels)})", to_stderr=out == STDOUT
         )
         output.facts |= {"accuracy": right / len(labels), "right": right}
     output.finish(rows=len(labels))
-
-
-def load_any(path: Path) -> Any:
-    """A fitted model, from our file or LIBLINEAR's."""
-    from majorant.persistence import from_liblinear, load_model
-
-    return from_liblinear(path) if is_liblinear(path) else load_model(path)
-
-
-def origin_of(path: Path) -> dict[str, Any]:
-    """What a model file says of where it comes from."""
-    from majorant.persistence import load_provenance
-
-    known = None if is_liblinear(path) else load_provenance(path)
-    return {name: value for name, value in (known or {}).items() if value is not None}
-
-
-def is_liblinear(path: Path) -> bool:
-    """Whether a file begins as LIBLINEAR's models do."""
-    with open(path, "rb") as file:
-        return file.read(12).startswith(b"solver_type")
-
-
-def same(predicted: NDArray[Any], true: NDArray[Any]) -> NDArray[Any]:
-    """Where the labels agree; a text 1 is the number 1, since files do not always say which is meant."""
-    import numpy as np
-
-    if predicted.dtype.kind in "OUST" or true.dtype.kind in "OUST":
-        predicted, true = predicted.astype(str), true.astype(str)
-    return np.asarray(predicted == true)
 
 
 def _lines(labels: NDArray[Any], values: NDArray[Any] | None) -> list[str]:

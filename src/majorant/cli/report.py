@@ -1,4 +1,4 @@
-"""`majorant report MODEL DATA OUT`."""
+"""`majorant report DATA MODEL [OUT]`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import Annotated
 
 import typer
 
+from majorant.cli.arguments import DataArgument, DataOptions, Force, ModelToRead, Test
 from majorant.cli.grouped import grouped
-from majorant.cli.output import Output, OutputOptions, command_line
-from majorant.cli.predict import ModelArgument, load_any, origin_of
-from majorant.cli.reading import DataArgument, DataOptions, matching, names_of, read_data
-from majorant.cli.train import Force, Test, check_output
+from majorant.cli.models import Model
+from majorant.cli.output import Output, OutputOptions
+from majorant.cli.reading import matching, read_data
+from majorant.cli.writing import check_output, write_report
 
 
 @grouped
 def report(
-    model: ModelArgument,
     data: DataArgument,
+    model: ModelToRead,
     out: Annotated[
         Path | None,
         typer.Argument(
@@ -32,21 +33,16 @@ def report(
     answering: OutputOptions,
 ) -> None:
     """Write an HTML report of a model on a data file."""
-    from majorant import report as make_report
-
     output = Output(answering)
     out = Path(f"{model.name}.html") if out is None else out
-    check_output(out, force=force)
-    known = load_any(model)
+    check_output(out, data, model, force=force)
+    known = Model.read(model)
     rows = read_data(data, reading, output)
-    X_test = y_test = None
+    X, X_test, y_test = matching(rows, known, output), None, None
     if test is not None:
         others = read_data(test, reading, output, what="test_data")
-        X_test, y_test = matching(others, known, output), others.y
-    make_report(
-        known, matching(rows, known, output), rows.y, out, title=title, X_test=X_test, y_test=y_test,
-        feature_names=names_of(known), command=command_line(), overwrite=force,
-        provenance=origin_of(model),
-    )  # fmt: skip
-    output.say(f"Report written to {out}")
-    output.finish(report=str(out))
+        X_test, y_test = matching(others, known, output), known.as_labels(others)
+    write_report(
+        known, X, known.as_labels(rows), out, output, force=force, title=title, X_test=X_test, y_test=y_test
+    )
+    output.finish()

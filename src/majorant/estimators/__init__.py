@@ -1,7 +1,7 @@
 """What users hold in their hands: estimators in scikit-learn's manner."""
 
-from majorant.estimators.cv import SparseSVCCV
+from majorant.estimators.cv import SparseSVCCV, check_parameters
 from majorant.estimators.path import Path, lambda_max, sparse_svc_path
 from majorant.estimators.svc import SparseSVC
 
-__all__ = ["Path", "SparseSVC", "SparseSVCCV", "lambda_max", "sparse_svc_path"]
+__all__ = ["Path", "SparseSVC", "SparseSVCCV", "check_parameters", "lambda_max", "sparse_svc_path"]

@@ -31,7 +31,7 @@ from majorant.estimators.linear import LinearClassifier
 from majorant.estimators.path import follow, strengths_for, warn_of_failures
 from majorant.estimators.selection import PenaltyParameter
 from majorant.estimators.svc import SparseSVC
-from majorant.estimators.training import Training
+from majorant.estimators.training import Training, resolve_names
 from majorant.potentials import Potential
 from majorant.solvers import Solver
 from majorant.status import Status, Vector
@@ -179,7 +179,7 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         self
         """
         _raise_for_params(params, self, "fit")
-        template = SparseSVC(**{name: getattr(self, name) for name in SHARED})
+        template = self._template()
         training = Training(template, X, y, sample_weight)
         self.lambdas_ = strengths_for(training, self.lambdas, self.ratio)
         X, y = indexable(X, training.labels)
@@ -200,6 +200,10 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         warn_of_failures([model for _, _, failed in folds for model in failed], scores.size)
         self._refit(training)
         return self
+
+    def _template(self) -> SparseSVC:
+        """What is trained in every fold, for every strength."""
+        return SparseSVC(**{name: getattr(self, name) for name in SHARED})
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the mean score against λ, with the strengths to choose from; needs matplotlib.
@@ -296,6 +300,12 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+
+def check_parameters(estimator: SparseSVC | SparseSVCCV) -> None:
+    """Raise what `fit` would raise whatever the data, as far as that can be known without any."""
+    estimator._validate_params()
+    resolve_names(estimator._template() if isinstance(estimator, SparseSVCCV) else estimator)
 
 
 def _fold(

@@ -120,7 +120,9 @@ def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
         raise ValueError("y must have one label per row: several labels per row are not supported.")
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"This solver needs samples of 2 classes, but y has 1 class only: {classes[0]!r}")
+        raise ValueError(
+            f"This solver needs samples of 2 classes, but y has 1 class only: {classes.tolist()[0]!r}"
+        )
     return classes, codes
 
 

@@ -1,0 +1,90 @@
+"""The words of the command line that several commands share."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+DataArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="LIBSVM text, CSV, TSV, Parquet, Arrow, .npz or .mat, also compressed; - for stdin; or the name "
+        "of a known data set.",
+        show_default=False,
+    ),
+]
+ModelToRead = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL", help="A model file: majorant's, LIBLINEAR's, or ONNX of ours.", show_default=False
+    ),
+]
+ModelToWrite = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="MODEL", help="The file to write.  [default: DATA.model, here]", show_default=False
+    ),
+]
+Force = Annotated[bool, typer.Option("-f", "--force", help="Replace files that exist.")]
+Test = Annotated[str | None, typer.Option("--test", metavar="DATA", help="Data to test the model on.")]
+Points = Annotated[int, typer.Option(min=1, help="How many strengths.")]
+Ratio = Annotated[float, typer.Option(help="The smallest strength, relative to the largest.")]
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """How a data file is to be read."""
+
+    label: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column of the labels, if it is a table.")
+    ] = None
+    drop: Annotated[
+        list[str], typer.Option(metavar="COLUMN", help="A column to leave out; can be given again.")
+    ] = field(default_factory=list)
+    format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT", help="libsvm, csv, tsv, parquet, arrow, npz or mat; else by its name."
+        ),
+    ] = None
+    no_header: Annotated[
+        bool,
+        typer.Option(
+            "--no-header", help="A CSV or TSV file has no names: its columns are 0, 1, …, or -1 for the last."
+        ),
+    ] = False
+    zero_based: Annotated[
+        bool, typer.Option("--zero-based", help="The first feature of LIBSVM text is 0, not 1.")
+    ] = False
+
+    def column(self, word: str | None) -> str | int | None:
+        """A column by its name; where there are no names, by its position: 0 is the first, -1 the last."""
+        numbered = self.no_header and word is not None and re.fullmatch(r"-?\d+", word)
+        return int(numbered[0]) if numbered else word
+
+    @property
+    def reader_options(self) -> dict[str, Any]:
+        """The same for `majorant.datasets.read`."""
+        return {
+            "label": self.column(self.label),
+            "drop": list(map(self.column, self.drop)),
+            "format": self.format,
+            "header": not self.no_header,
+            "zero_based": self.zero_based,
+        }
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What becomes of a model that was trained."""
+
+    test: Test = None
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write an HTML report of the model.")
+    ] = None
+    force: Force = False

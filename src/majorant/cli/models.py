@@ -1,0 +1,137 @@
+"""Fitted models as commands see them: what they are called, what they say, and of what."""
+
+from __future__ import annotations
+
+from copy import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from majorant.errors import MajorantError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from majorant.cli.output import Output
+    from majorant.datasets import Data
+    from majorant.estimators import SparseSVC, SparseSVCCV
+    from majorant.persistence import Provenance
+
+    Estimator: TypeAlias = SparseSVC | SparseSVCCV
+
+
+class Model:
+    """A fitted estimator and the names of its features.
+
+    The names are kept here until the model is written: scikit-learn would warn that the arrays which it is
+    asked about have none, though `matching` has put their columns in order.
+
+    Parameters
+    ----------
+    estimator : SparseSVC or SparseSVCCV
+    origin : Provenance, optional
+        Where it comes from, as far as its file says.
+    """
+
+    def __init__(self, estimator: Estimator, origin: Provenance | None = None) -> None:
+        self.named, self.origin = estimator, origin
+        self.estimator = copy(estimator)
+        names = self.estimator.__dict__.pop("feature_names_in_", None)
+        self.feature_names: tuple[str, ...] | None = None if names is None else tuple(map(str, names))
+
+    @classmethod
+    def trained(cls, estimator: Estimator, data: Data) -> Model:
+        """A model that was trained on these data, with the names of their columns."""
+        if data.feature_names is not None:
+            import numpy as np
+
+            estimator.feature_names_in_ = np.array(data.feature_names, dtype=object)
+        return cls(estimator)
+
+    @classmethod
+    def read(cls, path: Path) -> Model:
+        """A model from a file: ours, LIBLINEAR's, or ONNX that we made."""
+        from majorant.persistence import kind_of, load_any, load_provenance
+
+        return cls(load_any(path), load_provenance(path) if kind_of(path) == "majorant" else None)
+
+    @property
+    def n_features(self) -> int:
+        """How many features the model was trained with."""
+        return int(self.estimator.n_features_in_)
+
+    @property
+    def names(self) -> list[str]:
+        """What the features are called: without names of their own x1, x2, …, as LIBSVM text counts them."""
+        if self.feature_names is None:
+            return [f"x{j + 1}" for j in range(self.n_features)]
+        return list(self.feature_names)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The labels of these rows."""
+        return self.estimator.predict(X)
+
+    def scores(self, X: Any) -> NDArray[Any]:
+        """The values of the decision function."""
+        return self.estimator.decision_function(X)
+
+    def right(self, X: Any, y: NDArray[Any]) -> int:
+        """How many of these rows are predicted as they are labelled."""
+        import numpy as np
+
+        return int(np.count_nonzero(same(self.predict(X), y)))
+
+    def as_labels(self, data: Data) -> NDArray[Any]:
+        """The labels of the data in the type that the model has them: a text 1 is the number 1."""
+        import numpy as np
+
+        classes = self.estimator.classes_
+        by_text = {str(label): label for label in classes.tolist()}
+        try:
+            found = [by_text[str(label)] for label in np.asarray(data.y).tolist()]
+        except KeyError as error:
+            raise MajorantError(
+                f"{data.source} has the label {error.args[0]}, which the model does not know"
+            ) from None
+        return np.array(found, dtype=classes.dtype)
+
+    def check_labels(self, data: Data, output: Output) -> None:
+        """Warn where no row could be predicted right."""
+        import numpy as np
+
+        known = set(map(str, self.estimator.classes_.tolist()))
+        asked = list(map(str, np.unique(np.asarray(data.y)).tolist()))
+        if not known.intersection(asked):
+            output.warn(
+                f"no label of {data.source} ({', '.join(asked[:3])}, …) is a class of the model "
+                f"({', '.join(sorted(known)[:3])}, …)"
+            )
+
+    @property
+    def selected(self) -> str:
+        """How many features the model uses, in words."""
+        return f"{len(self.estimator.support_):,} of {self.n_features:,} features"
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The facts for programs, as far as they are known (not how an imported model was trained)."""
+        facts = {
+            "penalty": str(self.estimator.penalty),
+            "lam": self.estimator.lam_,
+            "classes": self.estimator.classes_,
+            "n_features": self.n_features,
+            "selected": [self.names[j] for j in self.estimator.support_],
+            "intercept": self.estimator.intercept_,
+        }
+        known = vars(self.estimator)
+        names = ("objective", "lower_bound", "gap", "stationarity", "converged", "n_iter")
+        facts |= {name: known[f"{name}_"] for name in names if f"{name}_" in known}
+        return facts | ({"status": known["status_"].value} if "status_" in known else {})
+
+
+def same(predicted: NDArray[Any], true: NDArray[Any]) -> NDArray[Any]:
+    """Where the labels agree; a text 1 is the number 1, since files do not always say which is meant."""
+    import numpy as np
+
+    if predicted.dtype.kind in "OUST" or true.dtype.kind in "OUST":
+        predicted, true = predicted.astype(str), true.astype(str)
+    return np.asarray(predicted == true)

@@ -1,0 +1,61 @@
+"""Files that commands write: checked before the work begins, replaced only if that was asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from majorant.cli.models import Model
+from majorant.cli.output import Output, command_line, command_words
+
+if TYPE_CHECKING:
+    from majorant.datasets import Data
+
+
+def check_output(path: Path, *inputs: str | Path, force: bool) -> None:
+    """Refuse a file that cannot be written, exists and may not be replaced, or is an input of the command."""
+    from majorant.errors import OutputError
+    from majorant.files import check_writable
+
+    if str(path) == "-":
+        raise OutputError("this goes to a file, not to stdout: give it a name")
+    for other in map(Path, inputs):
+        if other == path or (path.exists() and other.exists() and path.samefile(other)):
+            raise OutputError(f"{str(path)!r} cannot be both: give the output another name")
+    try:
+        check_writable(path, overwrite=force)
+    except OutputError as error:
+        hint = ": --force replaces it" if path.is_file() and not force else ""
+        raise OutputError(f"{error}{hint}") from None
+
+
+def default_model(data: str) -> Path:
+    """The model of DATA, where no other name is given: as LIBLINEAR calls it, here."""
+    return Path(("stdin" if data == "-" else Path(data).name) + ".model")
+
+
+def write_model(
+    model: Model, data: Data, path: Path, output: Output, *, standardized: bool, force: bool
+) -> None:
+    """The model to its file, with what it was trained on and how."""
+    from majorant.persistence import Provenance, save_model
+
+    model.origin = Provenance.of(model.named, data, command_words(), standardized=standardized)
+    save_model(model.named, path, provenance=model.origin, overwrite=force)
+    output.facts["model"] = str(path)
+    output.say(f"{model.selected}. Model written to {path}")
+
+
+def write_report(
+    model: Model, X: Any, y: Any, path: Path, output: Output, *, force: bool, **contents: Any
+) -> None:
+    """The report to its file; `contents` are those of `majorant.report`."""
+    from majorant import report
+
+    origin = {} if model.origin is None else model.origin.facts()
+    report(
+        model.estimator, X, y, path, feature_names=model.names, provenance=origin, command=command_line(),
+        overwrite=force, **contents,
+    )  # fmt: skip
+    output.facts["report"] = str(path)
+    output.say(f"Report written to {path}")
