@@ -257,3 +257,19 @@ def test_squares_of_single_precision_are_summed_in_double(order):
         squares = MemoryRows(X, y, weights).gram_diagonal[:-1]
         s = np.ones(3) if weights is None else weights
         assert np.allclose(squares, s @ X.astype(float) ** 2, rtol=1e-12)
+
+
+def test_kernels_work_where_nothing_can_be_cached(monkeypatch):
+    import numba
+
+    from majorant.rows.kernels import compiled
+
+    plain = numba.njit
+
+    def njit(*args, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return plain(*args, **options)
+
+    monkeypatch.setattr(numba, "njit", njit)
+    assert compiled(lambda x: x + 1)(2) == 3

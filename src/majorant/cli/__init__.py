@@ -63,6 +63,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run a command; the exit code. What goes wrong is one sentence on stderr, without a traceback."""
     COMMAND.set(tuple(arguments))
+    _open_closed_streams()
     try:
         app(args=translated(arguments), prog_name="majorant")
     except SystemExit as end:  # how typer ends, also when all is well
@@ -80,6 +81,13 @@ def run(arguments: Sequence[str]) -> int:
         typer.echo(f"error: {printable(_sentence(error))}", err=True)
         return 2 if _wrong_word(error) else 1
     return 0
+
+
+def _open_closed_streams() -> None:
+    """Let those that were closed by the caller (`>&-`) lead nowhere; Python has None in their place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
 
 
 def _wrong_word(error: BaseException) -> bool:

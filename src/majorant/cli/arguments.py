@@ -70,6 +70,12 @@ class DataOptions:
     @property
     def reader_options(self) -> dict[str, Any]:
         """The same for `majorant.datasets.read`."""
+        from majorant.datasets.readers import FORMATS
+
+        if self.format is not None and self.format not in FORMATS:
+            raise typer.BadParameter(
+                f"{self.format!r} is none of {', '.join(FORMATS)}", param_hint="--format"
+            )
         return {
             "label": self.column(self.label),
             "drop": list(map(self.column, self.drop)),

@@ -45,7 +45,9 @@ class PenaltyOptions:
     tol: Annotated[float, typer.Option("-e", "--tol", help="The duality gap, relative, to stop at.")] = 1e-6
     max_iter: Annotated[int, typer.Option(help="The most iterations.")] = 1000
     seed: Annotated[int, typer.Option(help="Of what is drawn at random: folds, stochastic solvers.")] = 0
-    jobs: Annotated[int | None, typer.Option(help="Classes, or folds, at the same time.")] = None
+    jobs: Annotated[
+        int | None, typer.Option(help="Classes, or folds, at the same time; -1: as many as cores.")
+    ] = None
     liblinear_type: Annotated[
         int | None, typer.Option("-s", metavar="TYPE", help="LIBLINEAR: 1 or 2 is l2, 5 is l1.")
     ] = None
@@ -99,6 +101,8 @@ class PenaltyOptions:
         if self.bias is not None and self.intercept is not None:
             raise typer.BadParameter("say --intercept or LIBLINEAR's -B, not both", param_hint="-B")
         if self.bias is not None:
+            if math.isnan(self.bias):
+                raise typer.BadParameter("nan is no bias", param_hint="-B")
             return self.bias >= 0.0
         return self.intercept is not False
 
@@ -123,7 +127,9 @@ def weights_by_class(words: Sequence[str], labels: Sequence[Any]) -> Any:
     weights: dict[Any, float] = {}
     for word in words:
         name, weight = weight_of(word)
-        label = next((label for label in labels if _means(name, label)), None)
+        # As it is written, before what it is worth: large integers are not told apart as floats.
+        exact = [label for label in labels if name == str(label)]
+        label = next(iter(exact or [label for label in labels if _means(name, label)]), None)
         if label is None:
             known = ", ".join(str(label) for label in labels[:20])
             raise typer.BadParameter(
@@ -148,9 +154,7 @@ def weight_of(word: str) -> tuple[str, float]:
 
 
 def _means(text: str, label: Any) -> bool:
-    """Whether a label is typed so: `+1` means 1, and 1.0."""
-    if text == str(label):
-        return True
+    """Whether a number is typed so: `+1` means 1, and 1.0."""
     try:
         return not isinstance(label, str) and float(text) == float(label)
     except ValueError:

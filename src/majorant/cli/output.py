@@ -8,7 +8,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -64,18 +64,24 @@ class Output:
     def say(self, text: str) -> None:
         """A line for people."""
         if self.options.talkative:
-            typer.echo(printable(text), err=self.to_stderr)
+            self._echo(text, err=self.to_stderr)
 
     def answer(self, text: str, *, to_stderr: bool = False) -> None:
         """A line that was asked for: also if quiet."""
         if not self.options.json:
-            typer.echo(printable(text), err=to_stderr)
+            self._echo(text, err=to_stderr)
+
+    @staticmethod
+    def _echo(text: str, *, err: bool) -> None:
+        """Print; if nobody listens any more, the work goes on all the same."""
+        with suppress(OSError):
+            typer.echo(printable(text), err=err)
 
     def warn(self, text: str) -> None:
         """A line that must not be lost, on stderr; and among the facts."""
         self.facts.setdefault("warnings", []).append(text)
         if not self.options.json:
-            typer.echo(f"warning: {printable(text)}", err=True)
+            self._echo(f"warning: {text}", err=True)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
         """Rows of text; `right` are the columns of numbers. Drawn on a terminal, plain columns elsewhere."""
@@ -106,7 +112,7 @@ class Output:
         """Print the facts, if a program asked for them."""
         self.facts |= facts
         if self.options.json:
-            typer.echo(json.dumps(_plain(self.facts), ensure_ascii=False, allow_nan=False))
+            typer.echo(json.dumps(_plain(self.facts), allow_nan=False))
 
     @contextmanager
     def relayed_warnings(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.reading import matching, read_data
 from majorant.cli.writing import check_output
+from majorant.errors import MajorantError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,9 +74,13 @@ def predict(
 
 
 def _lines(labels: NDArray[Any], values: NDArray[Any] | None) -> list[str]:
+    texts = [str(label) for label in labels.tolist()]
+    for text in set(texts):
+        if len(text.splitlines()) != 1:
+            raise MajorantError(f"the label {text!r} does not fit on a line: --json can hold it")
     if values is None:
-        return [f"{label}\n" for label in labels.tolist()]
+        return [f"{text}\n" for text in texts]
     return [
-        f"{label} {' '.join(map(repr, row))}\n"
-        for label, row in zip(labels.tolist(), values.reshape(len(labels), -1).tolist(), strict=True)
+        f"{text} {' '.join(map(repr, row))}\n"
+        for text, row in zip(texts, values.reshape(len(texts), -1).tolist(), strict=True)
     ]

@@ -39,9 +39,16 @@ class Scales:
     def __init__(self, X: Any, *, wanted: bool) -> None:
         self.wanted, self._scaler = wanted, None
         if wanted:
+            import numpy as np
             from sklearn.preprocessing import StandardScaler
 
             self._scaler = StandardScaler(with_mean=False).fit(X)
+            if not np.all(np.isfinite(self._scaler.scale_)):
+                worst = int(np.flatnonzero(~np.isfinite(self._scaler.scale_))[0])
+                raise MajorantError(
+                    f"the values of feature {worst + 1} are so large that they have no standard deviation: "
+                    "rescale them first"
+                )
 
     def scaled(self, X: Any) -> Any:
         """X in the units that the penalty is to see."""

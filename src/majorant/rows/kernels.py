@@ -26,7 +26,11 @@ from majorant.losses import SquaredHinge
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile at the first call, cache on disk, release the GIL."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    options = {"nogil": True, "error_model": "numpy"}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # there is no directory to keep it in, neither the package's nor the user's
+        return numba.njit(**options)(function)
 
 
 @compiled
