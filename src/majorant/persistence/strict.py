@@ -12,11 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from majorant.errors import ModelFileError
+from majorant.text import first_twice
 
 # The largest file that is read or written: 10 million coefficients or more.
 MAX_BYTES = 2**29
 # The largest array that a number in a file can call for without bringing its entries: 2 GiB of float64.
 MAX_ENTRIES = 2**28
+# The largest array whose entries are in the file: strings all take as much as their type says.
+MAX_ARRAY_BYTES = 2**28
 # As many digits as the largest uint64 has, and a sign.
 MAX_DIGITS = 21
 # A list that is longer than this, written down, has a line for every entry.
@@ -119,9 +122,7 @@ def refuse_other_formats(data: bytes) -> None:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     node = dict(pairs)
     if len(node) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for position, key in enumerate(keys) if key in keys[:position])
-        raise ModelFileError(f"the key {shown(twice)} is there twice")
+        raise ModelFileError(f"the key {shown(first_twice(key for key, _ in pairs))} is there twice")
     return node
 
 
