@@ -53,12 +53,22 @@ class Compared(str):
         return str.__eq__(self, other)
 
 
+def _twice_in_an_object(names):
+    with pytest.raises(ModelFileError, match="'999' is there twice"):
+        strict._object([(name, 0) for name in names])
+
+
+def _twice_in_a_table(names):
+    with pytest.raises(DataFileError, match="two columns have the name '999'"):
+        choose_columns(names, Wanted(), "file", 1)
+
+
 @pytest.mark.parametrize(
     "search",
     [
         first_twice,
-        lambda names: pytest.raises(ModelFileError, strict._object, [(name, 0) for name in names]),
-        lambda names: pytest.raises(DataFileError, choose_columns, names, Wanted(), "file", 1),
+        _twice_in_an_object,
+        _twice_in_a_table,
         lambda names: choose_columns(names[:-1], Wanted(label="0", drop=tuple(names[1:500])), "file", 1),
     ],
     ids=["alone", "keys", "columns", "drop"],

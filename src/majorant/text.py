@@ -1,11 +1,17 @@
-"""Names and labels from files: they may hold anything, also commands to a terminal."""
+"""Text from files: numbers by their spelling, and names that may hold anything, also orders to a terminal."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["first_twice", "printable"]
+__all__ = ["DECIMAL", "INTEGER", "first_twice", "printable"]
+
+DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""The numbers of all text formats: `float` takes more ("1_000", "nan", digits of other scripts)."""
+INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+"""Those that an int64 holds, whatever the digits are."""
 
 # Controls (escape, bell, new line, …), line and paragraph separators.
 _CONTROLS = ("Cc", "Zl", "Zp")

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from majorant.files import replacing
 from majorant.persistence.store import read_limited
 from majorant.persistence.strict import shown
 from majorant.status import Matrix, Vector
+from majorant.text import DECIMAL, INTEGER
 
 # Which classifiers there are, and the penalty that comes closest.
 PENALTIES = {
@@ -49,8 +49,6 @@ PENALTIES = {
 }
 WITHOUT_ZEROS = ("l2", "none")
 HEADER = ("solver_type", "nr_class", "label", "nr_feature", "bias")
-INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 TINY = float(np.finfo(np.float64).tiny)
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 
@@ -198,7 +196,7 @@ def _parsed(text: str, key: str) -> int:
 
 
 def _number(text: str) -> float:
-    value = float(text) if NUMBER.fullmatch(text) else np.nan
+    value = float(text) if DECIMAL.fullmatch(text) else np.nan
     if not np.isfinite(value):
         raise ModelFileError(f"it has {shown(text)} where a finite number must be")
     return value
