@@ -201,7 +201,7 @@ def test_a_download_can_be_silent(cache, monkeypatch, capsys):
 
 
 def test_a_file_that_unpacks_to_more_than_can_be_right_is_not_read_to_its_end(cache, named):
-    make(named, "tiny.bz2", content=bytes(10**8), compress=bz2.compress)
+    make(named, "tiny.bz2", content=bytes(5 * 10**6), compress=bz2.compress)
     with pytest.raises(DataFileError, match="the content is larger than"):
         find("tiny")
 
