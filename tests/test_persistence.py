@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
-from conftest import all_examples
+from conftest import all_examples, random_objective
 from models_law import assert_same_model, differences, rows, save
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -28,7 +29,7 @@ from majorant.persistence import document as document_module
 from majorant.persistence.document import PARAMETERS, checksum, document_of
 from majorant.persistence.provenance import FIELDS
 from majorant.potentials import L1, Potential, Welsch
-from majorant.solvers import SGD, Adam, MMSubspace, Momentum, Solver, gradient_direction
+from majorant.solvers import SGD, Adam, Descent, MMSubspace, Momentum, Solver, gradient_direction
 from majorant.status import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -187,6 +188,19 @@ def test_a_stream_goes_on_after_loading_bit_for_bit(solver, n_classes, path):
     loaded = through_a_file(model, path)
     for part in (slice(15, 30), slice(30, 40)):
         assert_same_model(model.partial_fit(X[part], codes[part]), loaded.partial_fit(X[part], codes[part]))
+
+
+@pytest.mark.parametrize("solver", [SGD(), Momentum(), Adam()], ids=lambda solver: solver.name)
+def test_a_descent_is_restored_from_its_state(solver):
+    objective = random_objective(Welsch(0.2, 0.3))
+    descent = Descent(solver, np.zeros(7), seed=3)
+    descent.epoch(objective, 40)
+    state = deepcopy(descent.state())
+    twins = [Descent.restored(solver, state) for _ in range(2)]
+    descent.epoch(objective, 40)
+    for twin in twins:  # the second one finds the state as the first one did
+        twin.epoch(objective, 40)
+        assert differences(vars(descent), vars(twin)) == []
 
 
 def test_the_stream_of_a_solver_that_is_not_known_begins_at_the_coefficients(path):

@@ -316,6 +316,13 @@ def test_a_path_and_test_rows(binary):
     assert "path-title" in text
 
 
+def test_a_path_of_many_features_says_how_many_are_drawn():
+    X, y = problem(p=80)
+    path = sparse_svc_path(X, y, "l2", lambdas=[1.0, 0.1])
+    text = report(path.models[-1], X, y, path_result=path)
+    assert "The 60 largest are drawn, 20 smaller ones are not." in text
+
+
 def test_training_rows_are_called_so(binary):
     text = report(*binary)
     assert "Scores on the training rows" in text

@@ -5,11 +5,11 @@ server's own mark for this version of the file (its ETag, or else its date). A l
 for the rest *of that version*; if the server has another one by now, or cannot send the rest alone, it sends
 everything, and the part is begun anew. Only a part whose content has the expected hash is handed over.
 
-pooch gives it its place: `pooch.retrieve` asks its downloader, which is the part here, for a temporary file,
-and renames that to `NAME`. It has no hash to check, since it knows that of what is sent and not of the
-content; and its temporary file, whose name is another one in every run, is only ever a second name (a hard
-link) of a part that is whole. So a process that is killed at any moment leaves no file of that name or the
-whole one, and no bytes that the next run does not find.
+pooch gives it its place: `pooch.retrieve` asks its downloader, which is ours, for a temporary file, and
+renames that to `NAME`. It is given no hash, since it would check what was sent and not the content; and its
+temporary file, whose name is another one in every run, is only ever a second name (a hard link) of a part
+that is whole. So a process that is killed at any moment leaves no file of that name or the whole one, and no
+bytes that the next run does not find.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def download(
             part = _Part(url, destination, expected, most_bytes, report or _ignore, timeout)
             if not destination.exists() or why_not(destination, expected, most_bytes) is not None:
                 destination.unlink(missing_ok=True)  # pooch would take it as it is
-                _retrieve(url, destination, lambda: _try_again(part.fetch, tries, wait), part)
+                _retrieve(part, destination, tries, wait)
             part.remove()  # also what is left of a run that was killed just after the renaming
     except OSError as error:  # a full disk, a directory without permission
         raise DownloadError(f"{str(destination)!r} cannot be written ({error.strerror or error})") from None
@@ -118,13 +118,13 @@ def _ignore(done: int, total: int | None) -> None:
     pass
 
 
-def _retrieve(url: str, destination: Path, fetch: Callable[[], None], part: _Part) -> None:
-    """Let pooch put the file into its place."""
+def _retrieve(part: _Part, destination: Path, tries: int, wait: float) -> None:
+    """Let pooch put the file into its place, once it is whole."""
     import pooch
 
     def downloader(url: str, output_file: str, pooch: Any) -> None:
         os.unlink(output_file)  # a run that is killed from here on leaves the part alone
-        fetch()
+        _try_again(part.fetch, tries, wait)
         part.check()
         part.hand_over(output_file)
 
@@ -132,7 +132,7 @@ def _retrieve(url: str, destination: Path, fetch: Callable[[], None], part: _Par
     level = logger.level
     logger.setLevel(logging.WARNING)  # the user sees our own progress
     try:
-        pooch.retrieve(url, None, fname=destination.name, path=destination.parent, downloader=downloader)
+        pooch.retrieve(part.url, None, fname=destination.name, path=destination.parent, downloader=downloader)
     finally:
         logger.setLevel(level)
 
