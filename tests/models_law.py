@@ -69,10 +69,14 @@ def save(model, path, **options):
     return path
 
 
+def package_on_the_path():
+    """The environment of a process that is to import the package under test."""
+    return {**os.environ, "PYTHONPATH": str(Path(majorant.__file__).parents[1])}
+
+
 def run_script(name, *arguments):
-    """A program of this directory, with the package that is under test."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(majorant.__file__).parents[1])}
+    """A program of this directory."""
     return subprocess.run(
         [sys.executable, str(Path(__file__).parent / name), *map(str, arguments)],
-        capture_output=True, text=True, env=environment, timeout=250,
+        capture_output=True, text=True, env=package_on_the_path(), timeout=250,
     )  # fmt: skip

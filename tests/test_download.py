@@ -14,8 +14,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from majorant.datasets.download import DownloadError, download
+from majorant.datasets.download import download
 from majorant.datasets.progress import TransferProgress
+from majorant.errors import DownloadError
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 OTHER = np.random.default_rng(1).bytes(300_000)
@@ -130,8 +131,7 @@ def fetch(server, tmp_path, expected=CONTENT, name="file", **options):
 
 
 def files(directory):
-    """All but the lock, which stays."""
-    return sorted(name for name in os.listdir(directory) if not name.endswith(".lock"))
+    return sorted(os.listdir(directory))
 
 
 def test_a_file_is_downloaded_once(server, tmp_path):
@@ -304,6 +304,38 @@ def test_a_server_that_does_not_say_how_long(server, tmp_path):
     assert fetch(server, tmp_path).read_bytes() == CONTENT
 
 
+@pytest.mark.parametrize("length", [True, False], ids=["said before", "not said"])
+def test_more_than_can_be_right_is_not_taken(server, tmp_path, length):
+    server.behaviour = Behaviour(length=length)
+    with pytest.raises(DownloadError, match="sends more than 100000 bytes, too much for this file"):
+        fetch(server, tmp_path, most_bytes=100_000)
+    assert files(tmp_path) == []
+    assert len(server.asked) == 1
+
+
+def test_a_compressed_file_is_not_unpacked_beyond_what_can_be_right(server, tmp_path):
+    server.behaviour = Behaviour(bz2.compress(bytes(5_000_000)))
+    with pytest.raises(DownloadError, match="the content is larger than 1000000 bytes"):
+        fetch(server, tmp_path, expected=bytes(5_000_000), most_bytes=1_000_000)
+    assert files(tmp_path) == []
+
+
+def test_pooch_puts_the_file_into_its_place_without_a_word(server, tmp_path, capfd, monkeypatch):
+    import pooch
+
+    asked = []
+    retrieve = pooch.retrieve
+    monkeypatch.setattr(pooch, "retrieve", lambda *args, **kw: asked.append(args) or retrieve(*args, **kw))
+    level = pooch.get_logger().level
+    path = fetch(server, tmp_path)
+    assert [args[0] for args in asked] == [server.url]
+    assert capfd.readouterr() == ("", "")
+    assert pooch.get_logger().level == level
+    (tmp_path / "plain").write_bytes(b"")
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode  # not those of a temporary file
+    assert path.stat().st_nlink == 1
+
+
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://127.0.0.1/file", "/etc/passwd", ""])
 def test_only_the_web_is_asked(tmp_path, url):
     with pytest.raises(DownloadError, match="not an http or https address"):
@@ -357,8 +389,16 @@ for last_step in range(1000):
     _, status = os.waitpid(child, 0)
     whole = not destination.exists() or destination.stat().st_size == int(os.environ["SIZE"])
     download(url, destination, sha256)  # checks the hash of what is there, or resumes
-    # The lock stays, and so does the temporary file of a note that was never written.
-    left = [name for name in os.listdir(directory) if not name.startswith(".") and name != "file"]
+    # What stays is the temporary file of a note that was never written, and a temporary name of pooch's,
+    # of nothing or of the file itself.
+    names = [name for name in os.listdir(directory) if not name.startswith(".") and name != "file"]
+    left = []
+    for path in (Path(directory) / name for name in names):
+        spare = path.stat().st_size == 0 or path.samefile(destination)
+        if path.name.startswith("tmp") and spare:
+            path.unlink()
+        else:
+            left.append(path.name)
     destination.unlink()
     print(last_step, whole, left)
     if status == 0:

@@ -1,9 +1,13 @@
 """Files are written whole or not at all."""
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 
 import pytest
+from models_law import package_on_the_path
 
 from majorant.errors import OutputError
 from majorant.files import check_writable, replacing
@@ -72,3 +76,91 @@ def test_a_link_stays_a_link(tmp_path):
 def test_what_cannot_be_written_is_said_before(tmp_path, path, message):
     with pytest.raises(OutputError, match=message):
         check_writable(tmp_path / path, overwrite=True)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names, which Windows does not have")
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/null")
+    for path in (tmp_path / "pipe", tmp_path / "link"):
+        with pytest.raises(OutputError, match="is a device or a pipe, not a file that can be replaced"):
+            _write(path, b"content")
+    assert sorted(os.listdir(tmp_path)) == ["link", "pipe"]
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_permissions_are_kept_where_python_has_no_fchmod(tmp_path, monkeypatch):
+    """As on Windows before Python 3.13."""
+    monkeypatch.delattr(os, "fchmod", raising=False)
+    path = tmp_path / "out"
+    _write(path, b"one")
+    path.chmod(0o600)
+    _write(path, b"two")
+    assert path.read_bytes() == b"two"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows cannot open a directory")
+def test_the_bytes_reach_the_disk_before_the_name_and_the_name_as_well(tmp_path, monkeypatch):
+    steps = []
+    fsync, replace = os.fsync, os.replace
+
+    def watched_fsync(descriptor):
+        is_directory = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        steps.append("directory" if is_directory else "bytes")
+        fsync(descriptor)
+
+    def watched_replace(*names):
+        steps.append("rename")
+        replace(*names)
+
+    monkeypatch.setattr(os, "fsync", watched_fsync)
+    monkeypatch.setattr(os, "replace", watched_replace)
+    _write(tmp_path / "out", b"content")
+    assert steps == ["bytes", "rename", "directory"]
+
+
+KILLED_AT_A_STEP = """
+import os, signal, sys
+from majorant.files import replacing
+
+path, last_step = sys.argv[1], int(sys.argv[2])
+steps = 0
+
+def step(*_):
+    global steps
+    if steps == last_step:
+        os.kill(os.getpid(), signal.SIGKILL)
+    steps += 1
+
+def audit(event, arguments):
+    if event in ("open", "os.rename", "os.chmod") and str(arguments[0]).startswith(os.path.dirname(path)):
+        step()
+
+fsync = os.fsync
+os.fsync = lambda descriptor: (step(), fsync(descriptor))
+sys.addaudithook(audit)
+with replacing(path) as file:
+    for _ in range(3):
+        step()
+        file.write(b"new" * 100_000)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs a signal that Windows does not have")
+def test_killed_at_any_step_there_is_the_old_file_or_the_new_one(tmp_path):
+    """Open, three writes, to the disk, permissions, rename, the directory to the disk."""
+    path = tmp_path / "out"
+    found = []
+    for last_step in range(20):
+        path.write_bytes(b"old")
+        code = [sys.executable, "-c", KILLED_AT_A_STEP, str(path), str(last_step)]
+        done = subprocess.run(code, capture_output=True, env=package_on_the_path())
+        content = path.read_bytes()
+        assert content in (b"old", b"new" * 300_000)
+        found.append(content[:3])
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL, done.stderr
+    assert found[:7] == [b"old"] * 7
+    assert found[7:] == [b"new"] * len(found[7:])
+    assert len(found) > 7

@@ -316,7 +316,7 @@ def fuzz_trees(documents, count, seed):
 
 
 def test_damaged_documents_are_refused_or_load(documents):
-    assert fuzz_trees(documents, 400, seed=1) > 0
+    assert fuzz_trees(documents, 150, seed=1) > 0
 
 
 @pytest.mark.slow
@@ -351,7 +351,7 @@ def fuzz_bytes(data, model, count, seed, path, monkeypatch):
 def test_damaged_bytes_are_refused_or_change_nothing(path, monkeypatch):
     X, codes = rows(3)
     model = SparseSVC("l1", lam=0.5, max_iter=2).fit(X, codes)
-    fuzz_bytes(save(model, path).read_bytes(), model, 500, 1, path, monkeypatch)
+    fuzz_bytes(save(model, path).read_bytes(), model, 200, 1, path, monkeypatch)
 
 
 @pytest.mark.slow
@@ -372,7 +372,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(which=st.integers(0, 2), where=st.integers(0, 10**6), value=JSON)
 def test_any_json_anywhere_is_refused_or_loads(documents, which, where, value):
     everywhere = list(places(documents[which]))

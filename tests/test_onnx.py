@@ -37,8 +37,7 @@ def run(graph, X, name="X"):
     return session.run(["label", "scores"], {name: X})
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("n_classes", "dtype"), [(2, np.float64), (3, np.float32)], ids=["two", "three"])
 @pytest.mark.parametrize("name", LABELS)
 def test_every_row_gets_the_same_label(name, n_classes, dtype):
     X, codes = rows(n_classes, dtype)

@@ -114,6 +114,34 @@ def test_rows_without_labels(tmp_path):
         assert data.X.toarray().tolist() == [[2, 3], [0, 4]]
 
 
+@pytest.mark.parametrize("comments", [1, 30_000], ids=["a line", "more than a chunk"])
+def test_comments_in_a_file_without_labels(tmp_path, comments):
+    """More than a megabyte of them, before the first row says that there are no labels."""
+    text = "# what 1:1 this is, and where it came from\n" * comments + "1:2 2:3\n # between\n2:4 # after\n"
+    data = read_text(tmp_path, text, labelled=None)
+    assert data.y is None
+    assert data.X.toarray().tolist() == [[2, 3], [0, 4]]
+
+
+@pytest.mark.parametrize("start", ["\n", "# c\n\n", "# c\n" * 300_000 + "\n"], ids=["1", "2", "300001"])
+def test_empty_lines_before_the_first_row(tmp_path, start, request):
+    """Nothing where there are labels, and a row that may be meant where there are none."""
+    assert read_text(tmp_path, start + "7 1:2\n", labelled=None).y.tolist() == [7]
+    line = request.node.callspec.id
+    with pytest.raises(DataFileError, match=rf"data\.txt:{line}:1: an empty line"):
+        read_text(tmp_path, start + "1:2\n", labelled=None)
+
+
+@pytest.mark.parametrize("labelled", [True, None, False])
+def test_only_comments_are_no_rows(tmp_path, labelled):
+    with pytest.raises(DataFileError, match="there are no rows"):
+        read_text(tmp_path, "# nothing\n\n", labelled=labelled)
+
+
+def test_labels_are_numbers_however_they_are_spelt(tmp_path):
+    assert read_text(tmp_path, "01 1:1\n1 1:1\n+1 1:1\n1.0 1:1\n-1 1:1\n").y.tolist() == [1, 1, 1, 1, -1]
+
+
 def test_labels_if_there_are_any(tmp_path):
     assert read_text(tmp_path, "\n7 1:2\n", labelled=None).y.tolist() == [7]
     data = read_text(tmp_path, "7 1:2\n", labelled=False)

@@ -22,7 +22,7 @@ from majorant.datasets.wanted import Wanted
 from majorant.errors import DataFileError
 
 HERE = Path(__file__).parent
-FIXED = settings(deadline=None, derandomize=True, max_examples=100)
+FIXED = settings(deadline=None, derandomize=True, max_examples=60)
 
 
 class Memory:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from majorant.datasets import REGISTRY, DatasetInfo, available, describe, find, load, registry
+from majorant.datasets import REGISTRY, DatasetInfo, describe, find, load, registry
 from majorant.errors import DataFileError
 
 CONTENT = b"+1 1:0.5 3:1\n-1 2:2\n"
@@ -165,8 +165,9 @@ def test_without_an_address_nothing_is_downloaded(cache, monkeypatch):
 def test_what_is_not_here_is_downloaded_into_the_cache(cache, named, monkeypatch, capsys):
     asked = []
 
-    def download(url, destination, sha256, *, report):
+    def download(url, destination, sha256, most_bytes, *, report):
         asked.append((url, sha256))
+        assert len(CONTENT) < most_bytes < 2 * 10**6
         report(1, 2)
         return make(destination.parent, destination.name, compress=bz2.compress)
 
@@ -182,11 +183,27 @@ def test_a_wrong_file_in_the_cache_is_downloaded_again(cache, monkeypatch):
     with pytest.raises(DataFileError, match="instead of"):
         find("tiny", download=False)
 
-    def download(url, destination, sha256, *, report):
+    def download(url, destination, sha256, most_bytes, *, report):
         return make(destination.parent, destination.name, compress=bz2.compress)
 
     monkeypatch.setattr("majorant.datasets.download.download", download)
     assert find("tiny") == cache / "tiny.bz2"
+
+
+def test_a_download_can_be_silent(cache, monkeypatch, capsys):
+    def download(url, destination, sha256, most_bytes, *, report):
+        assert report is None
+        return make(destination.parent, destination.name, compress=bz2.compress)
+
+    monkeypatch.setattr("majorant.datasets.download.download", download)
+    assert load("tiny", progress=False).X.shape == (2, 4)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_file_that_unpacks_to_more_than_can_be_right_is_not_read_to_its_end(cache, named):
+    make(named, "tiny.bz2", content=bytes(5 * 10**6), compress=bz2.compress)
+    with pytest.raises(DataFileError, match="the content is larger than"):
+        find("tiny")
 
 
 def test_a_named_directory_that_is_none(cache, monkeypatch, tmp_path):
@@ -215,8 +232,8 @@ def test_load_checks_what_was_read_and_not_only_what_was_there(cache, named, mon
     path = make(named)
     real = registry.find
 
-    def find_then_change(name, *, download):
-        found = real(name, download=download)
+    def find_then_change(name, **options):
+        found = real(name, **options)
         path.write_bytes(CONTENT + b"+1 1:1\n")
         return found
 
@@ -257,7 +274,7 @@ def test_the_registry_cannot_be_changed_by_mistake():
 
 
 def test_no_two_records_share_a_name_a_file_or_a_content():
-    records = available()
+    records = REGISTRY.values()
     assert len({info.name for info in records}) == len(records) == len(REGISTRY)
     for values in (
         [file for info in records for file in info.files],
@@ -267,7 +284,7 @@ def test_no_two_records_share_a_name_a_file_or_a_content():
         assert len(set(values)) == len(values)
 
 
-@pytest.mark.parametrize("info", available(), ids=lambda info: info.name)
+@pytest.mark.parametrize("info", REGISTRY.values(), ids=lambda info: info.name)
 def test_a_record_is_consistent(info):
     assert REGISTRY[info.name] is info
     assert all(re.fullmatch("[0-9a-f]{64}", sha256) for sha256 in info.hashes)
@@ -288,7 +305,7 @@ def test_a_record_is_consistent(info):
         assert published in {file + ending for file in info.files for ending in registry.ENDINGS}
 
 
-@pytest.mark.parametrize("info", available(), ids=lambda info: info.name)
+@pytest.mark.parametrize("info", REGISTRY.values(), ids=lambda info: info.name)
 def test_the_page_about_data_lists_every_record(info):
     page = (Path(__file__).parent.parent / "docs" / "data.md").read_text(encoding="utf-8")
     published = f"[{registry._published_name(info.address)}]({info.address})" if info.address else "no"
@@ -303,7 +320,7 @@ def test_a_training_and_its_test_file_have_the_same_features(name):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("info", available(), ids=lambda info: info.name)
+@pytest.mark.parametrize("info", REGISTRY.values(), ids=lambda info: info.name)
 def test_the_files_are_what_the_records_say(data_dir, info):
     path = find(info.name, download=False)
     assert path.parent == data_dir
@@ -326,7 +343,7 @@ def test_the_files_are_what_the_records_say(data_dir, info):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("info", available(), ids=lambda info: info.name)
+@pytest.mark.parametrize("info", REGISTRY.values(), ids=lambda info: info.name)
 def test_every_data_set_loads(data_dir, info):
     data = load(info.name, download=False)
     assert data.X.shape == (info.n_rows, info.n_features)

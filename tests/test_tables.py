@@ -1,6 +1,8 @@
 """Tables and arrays: what is read, and what the errors say about it."""
 
 import io
+import struct
+import zlib
 
 import numpy as np
 import pandas as pd
@@ -70,6 +72,11 @@ def test_the_same_table_written_in_many_ways(tmp_path, text, options):
         (["1" * 30, "1" * 29 + "2"], np.array(["1" * 30, "1" * 29 + "2"])),
         (["1_0", "10"], np.array(["1_0", "10"])),
         (["été", "日本"], np.array(["été", "日本"])),
+        (["01", "1", "+1"], np.array(["01", "1", "+1"])),
+        (["1.0", "01.0"], np.array(["1.0", "01.0"])),
+        (["007", "-08"], np.array(["007", "-08"])),
+        (["0", "0.5", "1e05"], np.array([0.0, 0.5, 1e5])),
+        (["+1", "-1"], np.array([1, -1])),
     ],
 )
 def test_labels(tmp_path, labels, expected):
@@ -364,6 +371,45 @@ def test_matlab_files_that_do_not_fit(tmp_path, parts, message):
     scipy.io.savemat(tmp_path / "t.mat", parts)
     with pytest.raises(DataFileError, match=message):
         read(tmp_path / "t.mat")
+
+
+def matlab_file(element):
+    """A file with one compressed variable."""
+    data = zlib.compress(element)
+    return b"MATLAB 5.0".ljust(124) + b"\x00\x01IM" + struct.pack("<2I", 15, len(data)) + data
+
+
+@pytest.mark.parametrize(
+    ("declared", "length", "message"),
+    [
+        (2**32 - 1, 100, "a variable of 4294967295 bytes, where 2147483648 are the most"),
+        (100, 50_000_000, "larger than it says"),
+        (0, 1000, "larger than it says"),
+        (100, 50, "the file ends within a variable"),
+    ],
+)
+def test_compressed_variables_are_as_large_as_they_say(tmp_path, monkeypatch, declared, length, message):
+    """Fifty megabytes of zeros in fifty kilobytes are not unpacked."""
+    (tmp_path / "t.mat").write_bytes(matlab_file(struct.pack("<2I", 14, declared) + bytes(length)))
+    unpacked = []
+    make = zlib.decompressobj
+
+    class Watched:
+        def __init__(self):
+            self.stream = make()
+
+        def decompress(self, data, most=0):
+            unpacked.append(result := self.stream.decompress(data, most))
+            return result
+
+        def __getattr__(self, name):
+            return getattr(self.stream, name)
+
+    monkeypatch.setattr(zlib, "decompressobj", Watched)
+    monkeypatch.setattr(zlib, "decompress", None)
+    with pytest.raises(DataFileError, match=message):
+        read(tmp_path / "t.mat")
+    assert sum(map(len, unpacked)) <= declared + 16
 
 
 def test_matlab_files_of_version_7_3(tmp_path):

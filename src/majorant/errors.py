@@ -48,3 +48,7 @@ class DataFileError(MajorantError):
         self.path, self.line, self.column = path, line, column
         place = ":".join(str(part) for part in (path, line, column) if part is not None)
         super().__init__(f"{place}: {message}" if place else message)
+
+
+class DownloadError(DataFileError):
+    """A download that did not succeed; nothing is at its destination."""

@@ -30,6 +30,8 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
         raise OutputError(f"there is no directory {str(path.parent)!r} to write {path.name!r} to")
     if path.is_dir():
         raise OutputError(f"{str(path)!r} is a directory, not a file to write to")
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{str(path)!r} is a device or a pipe, not a file that can be replaced")
     if path.exists() and not overwrite:
         raise OutputError(f"{str(path)!r} exists already and was left as it is")
     if not os.access(path.parent, os.W_OK | os.X_OK):
@@ -42,7 +44,8 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
     """A binary file to write to, which takes the place of `path` when the block ends without an error.
 
     A reader, or a process killed at any moment, finds the old file (or none) or the whole new one: the bytes
-    go to a temporary file in the same directory, reach the disk, and one rename makes them `path`.
+    go to a temporary file in the same directory, reach the disk, and one rename makes them `path`. What is
+    there already must be a file: a pipe or a device is not replaced.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -62,12 +65,13 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if path.exists():
-                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+        if path.exists():
+            os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
         if overwrite:
             os.replace(temporary, path)
         else:
             _rename_to_new(temporary, path)
+        _sync_directory(path.parent)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
@@ -84,3 +88,15 @@ def _rename_to_new(temporary: Path, path: Path) -> None:
         os.replace(temporary, path)
         return
     os.unlink(temporary)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Let the new name reach the disk, too; not on Windows, where a directory cannot be opened."""
+    if os.name != "posix":
+        return
+    with suppress(OSError):  # a directory that may not be listed, a file system that does not know how
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

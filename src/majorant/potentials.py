@@ -36,6 +36,8 @@ class Potential(ABC):
 
     registry: ClassVar[dict[str, type[Potential]]] = {}
     name: ClassVar[str]
+    formula: ClassVar[str] = ""
+    """φ(w) as people write it, for reports."""
     convex: ClassVar[bool]
     concave: ClassVar[bool] = False
     """Whether φ is concave on [0, ∞[, so that a tangent in |w| majorises it."""
@@ -185,6 +187,7 @@ class Hyperbolic(Potential):
     delta: float = 1e-4
 
     name = "hyperbolic"
+    formula = "λ √(w² + δ²)"
     convex = True
 
     def __post_init__(self) -> None:
@@ -233,6 +236,7 @@ class Welsch(Potential):
     delta: float = 1e-4
 
     name = "welsch"
+    formula = "λ (1 − exp(−w²/2δ²))"
     convex = False
 
     def __post_init__(self) -> None:
@@ -274,6 +278,7 @@ class L1(Potential):
     lam: float = 1.0
 
     name = "l1"
+    formula = "λ |w|"
     convex = True
     concave = True
     proximable = True
@@ -313,6 +318,7 @@ class L2(Potential):
     lam: float = 1.0
 
     name = "l2"
+    formula = "λ/2 w²"
     convex = True
     proximable = True
     quadratic = True
@@ -345,6 +351,7 @@ class Zero(Potential):
     """φ ≡ 0: no penalty but the elastic-net part η/2 ‖w‖² (the paper's "only ℓ2" case)."""
 
     name = "none"
+    formula = "0"
     convex = True
     proximable = True
     quadratic = True

@@ -50,6 +50,11 @@ class DatasetInfo:
         """All that the hash of the content may be."""
         return (self.sha256, *self.same_numbers)
 
+    @property
+    def most_bytes(self) -> int:
+        """More than any spelling or compression of the content takes: what is larger is something else."""
+        return 2 * self.size + 2**20
+
 
 ADULT = "whether an income is above 50,000 dollars, from census answers"
 WEB = "whether a web page belongs to a category, from its words"

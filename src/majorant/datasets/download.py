@@ -3,16 +3,19 @@
 The bytes are gathered in `NAME.part`, beside a note of the address they come from, of the size, and of the
 server's own mark for this version of the file (its ETag, or else its date). A later try, or a later run, asks
 for the rest *of that version*; if the server has another one by now, or cannot send the rest alone, it sends
-everything, and the part is begun anew. Only a part whose content has the expected hash is renamed to `NAME`,
-so a process that is killed at any moment leaves no file of that name or the whole one.
+everything, and the part is begun anew. Only a part whose content has the expected hash is handed over.
 
-Not by `pooch.retrieve`: its temporary file has another name in every run, which leaves nothing to resume from
-and an empty file for every run that was killed, and it knows the hash of what is sent, not of the content.
+pooch gives it its place: `pooch.retrieve` asks its downloader, which is ours, for a temporary file, and
+renames that to `NAME`. It is given no hash, since it would check what was sent and not the content; and its
+temporary file, whose name is another one in every run, is only ever a second name (a hard link) of a part
+that is whole. So a process that is killed at any moment leaves no file of that name or the whole one, and no
+bytes that the next run does not find.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import time
@@ -25,10 +28,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from majorant.datasets.hashes import why_not
-from majorant.errors import DataFileError
+from majorant.errors import DownloadError
 from majorant.files import replacing
 
-__all__ = ["DownloadError", "Report", "download"]
+__all__ = ["Report", "download"]
 
 TRIES = 4
 WAIT = 0.5  # seconds before the second try; twice as many before each one after it
@@ -37,10 +40,6 @@ PIECE = 1 << 14  # what is lost of a connection that is cut
 
 Report = Callable[[int, int | None], None]
 """Told how many bytes are there and how many there will be (None: the server does not say)."""
-
-
-class DownloadError(DataFileError):
-    """A download that did not succeed; nothing is at its destination."""
 
 
 class _CutError(Exception):
@@ -60,6 +59,7 @@ def download(
     url: str,
     destination: Path,
     sha256: str | Collection[str],
+    most_bytes: int | None = None,
     *,
     report: Report | None = None,
     tries: int = TRIES,
@@ -76,6 +76,8 @@ def download(
         What the file will be called. Its directory is made if need be.
     sha256 : str or collection of str
         What the hash of the content, uncompressed, may be.
+    most_bytes : int, optional
+        A bound of what is transferred, and of what it is decompressed to.
     report : callable, optional
         Told of the progress.
     tries : int
@@ -94,23 +96,45 @@ def download(
     ------
     DownloadError
         If the server cannot be reached, has no such file, cuts the connection every time (what has come is
-        kept for the next run), or sends another content (which is removed).
+        kept for the next run), or sends another content, or too much (which is removed).
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise DownloadError(f"{url!r} is not an http or https address")
     expected = (sha256,) if isinstance(sha256, str) else tuple(sha256)
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(destination):
-            part = _Part(url, destination, report or (lambda done, total: None), timeout)
-            if destination.exists() and why_not(destination, expected) is None:
-                part.remove()  # the note, if a run was killed just after the renaming
-                return destination
-            _try_again(part.fetch, tries, wait)
-            part.accept(expected)
+        with _alone(destination.parent):
+            part = _Part(url, destination, expected, most_bytes, report or _ignore, timeout)
+            if not destination.exists() or why_not(destination, expected, most_bytes) is not None:
+                destination.unlink(missing_ok=True)  # pooch would take it as it is
+                _retrieve(part, destination, tries, wait)
+            part.remove()  # also what is left of a run that was killed just after the renaming
     except OSError as error:  # a full disk, a directory without permission
         raise DownloadError(f"{str(destination)!r} cannot be written ({error.strerror or error})") from None
     return destination
+
+
+def _ignore(done: int, total: int | None) -> None:
+    pass
+
+
+def _retrieve(part: _Part, destination: Path, tries: int, wait: float) -> None:
+    """Let pooch put the file into its place, once it is whole."""
+    import pooch
+
+    def downloader(url: str, output_file: str, pooch: Any) -> None:
+        os.unlink(output_file)  # a run that is killed from here on leaves the part alone
+        _try_again(part.fetch, tries, wait)
+        part.check()
+        part.hand_over(output_file)
+
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel(logging.WARNING)  # the user sees our own progress
+    try:
+        pooch.retrieve(part.url, None, fname=destination.name, path=destination.parent, downloader=downloader)
+    finally:
+        logger.setLevel(level)
 
 
 def _try_again(fetch: Callable[[], None], tries: int, wait: float) -> None:
@@ -127,8 +151,11 @@ def _try_again(fetch: Callable[[], None], tries: int, wait: float) -> None:
 class _Part:
     """What has come of a file so far."""
 
-    def __init__(self, url: str, destination: Path, report: Report, timeout: float) -> None:
-        self.url, self.destination, self.report, self.timeout = url, destination, report, timeout
+    def __init__(
+        self, url: str, destination: Path, expected: Collection[str], most: int | None, report: Report,
+        timeout: float,
+    ) -> None:  # fmt: skip
+        self.url, self.expected, self.most, self.report, self.timeout = url, expected, most, report, timeout
         self.host = urlsplit(url).netloc
         self.path = destination.with_name(destination.name + ".part")
         self.note = destination.with_name(destination.name + ".part.json")
@@ -177,15 +204,24 @@ class _Part:
 
     def _write(self, pieces: Iterable[bytes], version: _Version, have: int, mode: str) -> int:
         """Add what comes to the part; how many bytes there are then."""
+        self._refuse_if_too_much(version.size or 0)
         with open(self.path, mode) as file:
             self.report(have, version.size)
             for piece in pieces:
                 file.write(piece)
                 have += len(piece)
                 self.report(have, version.size)
+                if self.most is not None and have > self.most:
+                    break
             file.flush()
             os.fsync(file.fileno())
+        self._refuse_if_too_much(have)
         return have
+
+    def _refuse_if_too_much(self, size: int) -> None:
+        if self.most is not None and size > self.most:
+            self.remove()
+            raise DownloadError(f"{self.url} sends more than {self.most} bytes, too much for this file")
 
     def _version(self) -> _Version | None:
         """What the bytes of an earlier try or run belong to, if they can be used."""
@@ -211,14 +247,19 @@ class _Part:
                 file.write(json.dumps(asdict(version)).encode())
         return version
 
-    def accept(self, expected: Collection[str]) -> None:
-        """Rename the part to what it is, if that is what it should be."""
-        wrong = why_not(self.path, expected)
+    def check(self) -> None:
+        """Remove the part if it is not what it should be."""
+        wrong = why_not(self.path, self.expected, self.most)
         if wrong is not None:
             self.remove()
             raise DownloadError(f"{self.url} sent something else, which was removed ({wrong})")
-        os.replace(self.path, self.destination)
-        self.note.unlink(missing_ok=True)
+
+    def hand_over(self, name: str) -> None:
+        """Give the part another name; it keeps its own, for a run that is killed before the last renaming."""
+        try:
+            os.link(self.path, name)
+        except OSError:  # a file system without links
+            os.replace(self.path, name)
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)
@@ -234,17 +275,21 @@ def _goes_on(response: Any, version: _Version, have: int) -> bool:
 
 
 @contextmanager
-def _alone(destination: Path) -> Iterator[None]:
-    """Let one process or thread at a time download a file; the others wait, and find it there.
+def _alone(directory: Path) -> Iterator[None]:
+    """Let one process or thread at a time download into a directory; the others wait, and find a file there.
 
-    The lock goes with the process that holds it, however that ends.
+    The lock is on the directory itself, so it leaves nothing, and goes with the process that holds it,
+    however that ends.
     """
     try:
         import fcntl
     except ImportError:  # Windows: two at a time spoil each other's part, which the hash finds out
         yield
         return
-    with open(destination.with_name(f".{destination.name}.lock"), "wb") as file:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
         with suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_EX)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(descriptor)

@@ -13,8 +13,8 @@ from majorant.errors import DataFileError
 __all__ = ["content_sha256", "why_not"]
 
 
-def content_sha256(path: Path) -> str:
-    """The hash of the content of a file, uncompressed.
+def content_sha256(path: Path, most: int | None = None) -> str:
+    """The hash of the content of a file, uncompressed; an error if that is more than so many bytes.
 
     Remembered as long as the process lives and the file stays as it is, since decompressing takes longer than
     training does on some of these data.
@@ -23,21 +23,27 @@ def content_sha256(path: Path) -> str:
         state = os.stat(path)
     except OSError as error:
         raise DataFileError(f"cannot be read ({error.strerror})", path) from None
-    return _content_sha256(path, state.st_ino, state.st_size, state.st_mtime_ns)
+    return _content_sha256(path, most, state.st_ino, state.st_size, state.st_mtime_ns)
 
 
 @lru_cache(maxsize=256)
-def _content_sha256(path: Path, *_state: int) -> str:
+def _content_sha256(path: Path, most: int | None, *_state: int) -> str:
     with Content(path) as content:
-        for _ in content.chunks():
-            pass
+        size = 0
+        for chunk in content.chunks():
+            size += len(chunk)
+            if most is not None and size > most:
+                raise DataFileError(f"the content is larger than {most} bytes", path)
         return content.sha256
 
 
-def why_not(path: Path, expected: Collection[str]) -> str | None:
-    """What keeps a file from having one of the expected hashes, in words; None if it has."""
+def why_not(path: Path, expected: Collection[str], most: int | None = None) -> str | None:
+    """What keeps a file from having one of the expected hashes, in words; None if it has.
+
+    Not more than `most` bytes of the content are looked at.
+    """
     try:
-        found = content_sha256(path)
+        found = content_sha256(path, most)
     except DataFileError as error:
         return str(error)
     if found in expected:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DECIMAL", "labels_from_array", "labels_from_text"]
+from majorant.text import DECIMAL, INTEGER
 
-DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-"""The numbers of all text formats: `float` takes more ("1_000", "nan", digits of other scripts)."""
+__all__ = ["labels_from_array", "labels_from_text"]
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+# "01" is a code, of a district or a product, and not the number 1.
+_CODE = re.compile(r"[+-]?0[0-9]")
 # Up to here float64 tells every integer from its neighbours.
 _LARGEST = 2.0**53
 _LONGEST = 1000
@@ -41,20 +41,20 @@ def labels_from_array(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def labels_from_text(labels: Sequence[str]) -> NDArray[Any]:
-    """Labels of a text file: numbers if every one of them is one, else text."""
+    """Labels of a table: numbers if every one of them is one, else text, as "01" beside "1" is."""
     distinct = {label: position for position, label in enumerate(dict.fromkeys(labels))}
     longest = max(distinct, key=len)
     if len(longest) > _LONGEST:
         raise ValueError(f"the label {longest[:30]!r}… is too long for a label: is this the right column?")
     values: NDArray[Any]
-    if all(_INTEGER.fullmatch(label) for label in distinct):
+    codes = any(_CODE.match(label) for label in distinct)
+    if not codes and all(INTEGER.fullmatch(label) for label in distinct):
         values = np.array([int(label) for label in distinct], dtype=np.int64)
-    elif all(DECIMAL.fullmatch(label) and _told_apart(float(label)) for label in distinct):
+    elif not codes and all(DECIMAL.fullmatch(label) and _told_apart(float(label)) for label in distinct):
         values = labels_from_array(np.array([float(label) for label in distinct]))
     else:
         values = np.array(list(distinct))
-    codes = np.fromiter((distinct[label] for label in labels), dtype=np.intp, count=len(labels))
-    return values[codes]
+    return values[np.fromiter((distinct[label] for label in labels), dtype=np.intp, count=len(labels))]
 
 
 def _told_apart(label: float) -> bool:

@@ -3,9 +3,10 @@
     line   =  [ label { pair } ] [ "#" comment ]        separated by spaces or tabs
     pair   =  index ":" value                           indices from 1, increasing
 
-Numbers are decimals and finite. Lines end with LF or CRLF; lines with nothing or only a comment are skipped.
-Whatever else there is, is an error with its line and column. A file without labels has only pairs; an empty
-line is an error in it, since it may be meant as a row without features.
+Numbers are decimals and finite, also the labels: 01, 1, +1 and 1.0 are the same one. Lines end with LF or
+CRLF; lines with nothing or only a comment are skipped. Whatever else there is, is an error with its line and
+column. A file without labels has only pairs; a line with nothing at all is an error in it, since it may be
+meant as a row without features.
 """
 
 from __future__ import annotations
@@ -62,13 +63,22 @@ class _Parser:
         self._kernels, self._powers = libsvm_kernels, decimals.powers_of_five()
         self.path, self.wanted = path, wanted
         self._has_labels: bool | None = True if wanted.labelled else None
+        self._undecided: list[bytes] = []
         self._lines = self._rows = self._entries = self._widest = 0
         self._labels, self._stops, self._columns, self._values = ([] for _ in range(4))  # type: ignore[var-annotated]
         self._room = 0
 
     def feed(self, text: bytes) -> None:
         if self._has_labels is None:
+            # Comments and empty lines wait for the first row, which says what to make of them.
+            self._undecided.append(text)
             self._has_labels = _first_token_is_a_label(text)
+            if self._has_labels is None:
+                return
+            text = b"".join(_emptied(self._undecided))
+        self._parse(text)
+
+    def _parse(self, text: bytes) -> None:
         k = self._kernels
         self._make_room(len(text))
         labels, stops, columns, values, hard = self._buffers
@@ -105,6 +115,8 @@ class _Parser:
     def finish(self) -> Found:
         import scipy.sparse as sp
 
+        if self._undecided:
+            self._parse(b"".join(_emptied(self._undecided)))
         if not self._rows:
             raise DataFileError("there are no rows in this file", self.path)
         features = self._widest if self.wanted.features is None else self.wanted.features

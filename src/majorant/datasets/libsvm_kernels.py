@@ -53,7 +53,7 @@ def parse(
             i += 1
         c = text[i]
         if c == 10 or c == 13 or c == 35:
-            if not labelled:
+            if not labelled and c != 35:
                 error = BLANK
                 break
         else:

@@ -27,6 +27,8 @@ _CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13
 _OPAQUE = 17
 _OTHERS = {1: "cell array", 2: "struct", 3: "object", 4: "text", 16: "function"}
 _IS_COMPLEX = 0x0800
+# What a variable may take: a few kilobytes of zeros, compressed, can be gigabytes.
+MOST_BYTES = 2**31
 
 
 class Other(NamedTuple):
@@ -49,11 +51,26 @@ def load_mat(data: bytes) -> dict[str, Any]:
     variables = {}
     for element in _elements(data[_HEADER:], order):
         if element.type == _COMPRESSED:
-            (element,) = _elements(zlib.decompress(element.data), order)
+            (element,) = _elements(_decompressed(element.data, order), order)
         if element.type == _MATRIX and element.data:
             name, variable = _variable(element.data, order)
             variables[name] = variable
     return variables
+
+
+def _decompressed(data: bytes, order: str) -> bytes:
+    """The one element inside of a compressed one: as many bytes as it says, and no more."""
+    stream = zlib.decompressobj()
+    head = stream.decompress(data, 8)
+    if len(head) < 8:
+        raise ValueError("the file ends within a variable")
+    size = int(np.frombuffer(head, f"{order}u4", 1, 4)[0])
+    if size > MOST_BYTES:
+        raise ValueError(f"a variable of {size} bytes, where {MOST_BYTES} are the most")
+    body = stream.decompress(stream.unconsumed_tail, size + 8)  # room for padding
+    if not stream.eof:
+        raise ValueError("a compressed variable is larger than it says, or cut short")
+    return head + body
 
 
 def _elements(data: bytes, order: str) -> Iterator[_Element]:

@@ -10,30 +10,22 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from majorant.datasets.catalogue import REGISTRY, DatasetInfo
 from majorant.datasets.data import Data
 from majorant.datasets.hashes import why_not
-from majorant.errors import DataFileError
+from majorant.errors import DataFileError, DownloadError
 
-__all__ = ["available", "describe", "find", "load"]
+__all__ = ["describe", "find", "load"]
 
 VARIABLE = "MAJORANT_DATA"
 ENDINGS = ("", ".bz2", ".gz", ".xz", ".txt")
 
 
-def available() -> tuple[DatasetInfo, ...]:
-    """What `load` knows, whether it is on this machine or not.
-
-    >>> [info.name for info in available() if info.paper]
-    ['a1a', 'w8a', 'cina0']
-    """
-    return tuple(REGISTRY.values())
-
-
-def load(name: str, *, download: bool = True) -> Data:
+def load(name: str, *, download: bool = True, progress: bool = True) -> Data:
     """Load a data set by name.
 
     Parameters
@@ -42,6 +34,8 @@ def load(name: str, *, download: bool = True) -> Data:
         One of `REGISTRY`, for example "a1a" or "a1a.t".
     download : bool
         Whether to download a file that is not on this machine.
+    progress : bool
+        Whether to show on standard error how far a download is.
 
     Returns
     -------
@@ -50,7 +44,7 @@ def load(name: str, *, download: bool = True) -> Data:
     """
     from majorant.datasets.readers import read
 
-    path = find(name, download=download)
+    path = find(name, download=download, progress=progress)
     info = REGISTRY[name]
     data = read(path, features=info.n_features)
     if data.sha256 not in info.hashes:
@@ -58,7 +52,7 @@ def load(name: str, *, download: bool = True) -> Data:
     return dataclasses.replace(data, source=name)
 
 
-def find(name: str, *, download: bool = True) -> Path:
+def find(name: str, *, download: bool = True, progress: bool = True) -> Path:
     """The file of a data set: from MAJORANT_DATA, the cache, or the address where it is published.
 
     Parameters
@@ -67,6 +61,8 @@ def find(name: str, *, download: bool = True) -> Path:
         One of `REGISTRY`.
     download : bool
         Whether to download a file that is not on this machine.
+    progress : bool
+        Whether to show on standard error how far a download is.
 
     Returns
     -------
@@ -84,7 +80,7 @@ def find(name: str, *, download: bool = True) -> Path:
     wrong: list[str] = []
     for place in (directory, cache):
         for path in _candidates(info, place):
-            problem = why_not(path, info.hashes)
+            problem = why_not(path, info.hashes, info.most_bytes)
             if problem is None:
                 return path
             wrong.append(f"{problem}, so it is not {name}")
@@ -93,7 +89,11 @@ def find(name: str, *, download: bool = True) -> Path:
             raise DataFileError(f"{wrong[0]}: replace the file, or remove it")
     if info.address is None or not download:
         raise DataFileError(wrong[0] if wrong else _missing(info, directory or cache))
-    return _downloaded(info, cache, directory or cache)
+    try:
+        return _downloaded(info, cache, progress)
+    except DownloadError as error:
+        failure = f" and could not be downloaded ({error})"
+        raise DataFileError(_missing(info, directory or cache, failure)) from None
 
 
 def describe() -> list[dict[str, Any]]:
@@ -155,17 +155,15 @@ def _candidates(info: DatasetInfo, directory: Path | None) -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def _downloaded(info: DatasetInfo, cache: Path, place: Path) -> Path:
-    from majorant.datasets.download import DownloadError, download
+def _downloaded(info: DatasetInfo, cache: Path, progress: bool) -> Path:
+    from majorant.datasets.download import download
     from majorant.datasets.progress import TransferProgress
 
     assert info.address is not None
     destination = cache / _published_name(info.address)
-    try:
-        with TransferProgress(info.name, info.address) as progress:
-            return download(info.address, destination, info.hashes, report=progress)
-    except DownloadError as error:
-        raise DataFileError(_missing(info, place, f" and could not be downloaded ({error})")) from None
+    shown = TransferProgress(info.name, info.address) if progress else nullcontext()
+    with shown as report:
+        return download(info.address, destination, info.hashes, info.most_bytes, report=report)
 
 
 def _published_name(address: str) -> str:

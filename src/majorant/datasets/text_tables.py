@@ -18,9 +18,10 @@ from typing import NoReturn
 import numpy as np
 
 from majorant.datasets.content import Content
-from majorant.datasets.labels import DECIMAL, labels_from_text
+from majorant.datasets.labels import labels_from_text
 from majorant.datasets.wanted import Found, Wanted, choose_columns
 from majorant.errors import DataFileError
+from majorant.text import DECIMAL
 
 __all__ = ["read_text_table"]
 

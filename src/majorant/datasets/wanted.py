@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from majorant.errors import DataFileError
+from majorant.text import first_twice
 
 __all__ = ["Found", "Wanted", "choose_columns", "listed", "reason"]
 
@@ -54,14 +55,16 @@ def choose_columns(
 
     The label is left out of the features also where it is not wanted.
     """
-    for position, name in enumerate(names):
-        if name in names[:position]:
-            raise DataFileError(f"two columns have the name {name!r}: rename one of them", path, line)
-    dropped = {_position(names, column, path, line) for column in wanted.drop}
-    if None in dropped:
-        missing = [column for column in wanted.drop if _position(names, column, path, line) is None]
-        raise DataFileError(f"no column {missing[0]!r} to drop; the columns are {listed(names)}", path, line)
-    label = _find_label(names, wanted, path, line)
+    if (twice := first_twice(names)) is not None:
+        raise DataFileError(f"two columns have the name {twice!r}: rename one of them", path, line)
+    places = {name: position for position, name in enumerate(names)}
+    dropped = set()
+    for column in wanted.drop:
+        position = _position(places, column, path, line)
+        if position is None:
+            raise DataFileError(f"no column {column!r} to drop; the columns are {listed(names)}", path, line)
+        dropped.add(position)
+    label = _find_label(names, places, wanted, path, line)
     features = [j for j in range(len(names)) if j != label and j not in dropped]
     if label in dropped:
         raise DataFileError(
@@ -77,9 +80,11 @@ def choose_columns(
     return label, features
 
 
-def _find_label(names: Sequence[str], wanted: Wanted, path: str, line: int | None) -> int | None:
+def _find_label(
+    names: Sequence[str], places: Mapping[str, int], wanted: Wanted, path: str, line: int | None
+) -> int | None:
     if wanted.label is not None:
-        label = _position(names, wanted.label, path, line)
+        label = _position(places, wanted.label, path, line)
         if label is None and wanted.labelled:
             raise DataFileError(
                 f"no column {wanted.label!r} for the labels; the columns are {listed(names)}", path, line
@@ -99,12 +104,12 @@ def _find_label(names: Sequence[str], wanted: Wanted, path: str, line: int | Non
     return candidates[0] if candidates else None
 
 
-def _position(names: Sequence[str], column: str | int, path: str, line: int | None) -> int | None:
+def _position(places: Mapping[str, int], column: str | int, path: str, line: int | None) -> int | None:
     """Where a column is; a number counts from 0, or from the last column, -1, backwards."""
     if isinstance(column, str):
-        return names.index(column) if column in names else None
-    if not -len(names) <= column < len(names):
+        return places.get(column)
+    if not -len(places) <= column < len(places):
         raise DataFileError(
-            f"there is no column {column}: they are numbered 0 to {len(names) - 1}", path, line
+            f"there is no column {column}: they are numbered 0 to {len(places) - 1}", path, line
         )
-    return column % len(names)
+    return column % len(places)

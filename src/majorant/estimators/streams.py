@@ -54,6 +54,7 @@ from majorant.objective import Objective
 from majorant.solvers import SGD, Descent, StochasticSolver, require_suitable
 
 if TYPE_CHECKING:
+    from majorant.estimators.cv import SparseSVCCV
     from majorant.estimators.svc import SparseSVC
 
 # What nobody can know without a pass over all rows.
@@ -140,7 +141,7 @@ def learn(
         )
     if not isinstance(estimator.zero_tol, str):
         theta[:, :-1][np.abs(theta[:, :-1]) <= estimator.zero_tol] = 0.0
-    estimator._stream = stream
+    keep_stream(estimator, stream)
     estimator._store_model(labels, theta, X.dtype, potential)
     estimator.solver_ = solver
     estimator.t_, estimator.n_iter_ = stream[0].seen, stream[0].steps
@@ -148,9 +149,20 @@ def learn(
         estimator.__dict__.pop(name, None)
 
 
+def kept_stream(estimator: SparseSVC | SparseSVCCV) -> list[Descent] | None:
+    """What `partial_fit` goes on from, a descent per problem; None if it begins at the coefficients."""
+    stream: list[Descent] | None = getattr(estimator, "_stream", None)
+    return stream
+
+
+def keep_stream(estimator: SparseSVC, stream: list[Descent] | None) -> None:
+    """Let `partial_fit` go on from there."""
+    estimator._stream = stream
+
+
 def _continued(estimator: SparseSVC, solver: StochasticSolver, shape: tuple[int, int]) -> list[Descent]:
     """The stream so far, to be changed without regret: one descent per problem."""
-    if stream := getattr(estimator, "_stream", None):
+    if stream := kept_stream(estimator):
         twins = [descent.copy() for descent in stream]
         for twin in twins:
             if twin.solver != solver:

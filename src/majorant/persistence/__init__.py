@@ -1,5 +1,6 @@
 """Models in files, without pickle; and in the formats of LIBLINEAR and ONNX."""
 
+from majorant.persistence.formats import kind_of, load_any
 from majorant.persistence.liblinear import from_liblinear, to_liblinear
 from majorant.persistence.onnx import from_onnx, register_onnx_converters, to_onnx
 from majorant.persistence.parameters import Unavailable
@@ -11,6 +12,8 @@ __all__ = [
     "Unavailable",
     "from_liblinear",
     "from_onnx",
+    "kind_of",
+    "load_any",
     "load_model",
     "load_provenance",
     "register_onnx_converters",

@@ -32,7 +32,7 @@ def array_node(array: NDArray[Any], what: str) -> dict[str, Any]:
     kind = array.dtype.kind
     name = _dtype_name(array.dtype)
     plain = kind != "O" or all(isinstance(value, str) for value in values)
-    plain = plain and array.nbytes <= strict.MAX_ENTRIES
+    plain = plain and array.nbytes <= strict.MAX_ARRAY_BYTES
     if array.ndim != 1 or kind not in READERS or not plain or not DTYPE.fullmatch(name):
         raise ModelFileError(f"{what} of type {array.dtype} and shape {array.shape} cannot be kept in a file")
     if kind == "f":
@@ -49,7 +49,7 @@ def read_array(node: Any, where: str, length: int | None = None) -> NDArray[Any]
     dtype = np.dtype(name)
     nodes = strict.items(node["values"], f"{where}.values", length)
     values = strict.each(READERS[dtype.kind], nodes, f"{where}.values")
-    if dtype.itemsize * len(values) > strict.MAX_ENTRIES:
+    if dtype.itemsize * len(values) > strict.MAX_ARRAY_BYTES:
         raise ModelFileError(f"{where}.dtype {name} is too wide")
     array = _exact(values, dtype)
     if array is None:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from majorant import __version__
 from majorant.errors import ModelFileError
 from majorant.estimators import SparseSVC, SparseSVCCV
+from majorant.estimators.streams import keep_stream, kept_stream
 from majorant.persistence import strict
 from majorant.persistence.fitted import CV, fitted_node, read_fitted
 from majorant.persistence.parameters import Unavailable, parameter_node, read_parameter
@@ -59,7 +60,7 @@ def document_of(
         "provenance": provenance_node(provenance),
         "params": {key: parameter_node(value) for key, value in model.get_params(deep=False).items()},
         "fitted": fitted_node(model, ESTIMATORS[name][1]),
-        "stream": stream_node(getattr(model, "_stream", None)),
+        "stream": stream_node(kept_stream(model)),
     }
     head = {"format": FORMAT, "version": VERSION}
     return {**head, "sha256": checksum({**head, **content}), **content}
@@ -102,7 +103,7 @@ def model_of(node: Any) -> SparseSVC | SparseSVCCV:
         setattr(model, attribute, value)
     if isinstance(model, SparseSVC):
         size = (len(fitted["intercept_"]), fitted["n_features_in_"] + 1)
-        model._stream = read_stream(document["stream"], fitted.get("solver_"), *size)
+        keep_stream(model, read_stream(document["stream"], fitted.get("solver_"), *size))
     elif document["stream"] is not None:
         raise ModelFileError("stream must be null for a SparseSVCCV")
     return model

@@ -19,9 +19,7 @@ made larger by the smallest step there is.
 
 from __future__ import annotations
 
-import math
 import os
-import re
 from typing import Any
 
 import numpy as np
@@ -30,11 +28,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from majorant.errors import ModelFileError
 from majorant.estimators import SparseSVC, SparseSVCCV
-from majorant.estimators.linear import fitted_attributes
+from majorant.estimators.imported import imported_classifier
 from majorant.files import replacing
-from majorant.persistence.store import read_limited
+from majorant.persistence.formats import LIBLINEAR_HEAD
+from majorant.persistence.store import naming, read_limited
 from majorant.persistence.strict import shown
 from majorant.status import Matrix, Vector
+from majorant.text import DECIMAL, INTEGER
 
 # Which classifiers there are, and the penalty that comes closest.
 PENALTIES = {
@@ -49,8 +49,6 @@ PENALTIES = {
 }
 WITHOUT_ZEROS = ("l2", "none")
 HEADER = ("solver_type", "nr_class", "label", "nr_feature", "bias")
-INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 TINY = float(np.finfo(np.float64).tiny)
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 
@@ -129,27 +127,23 @@ def from_liblinear(source: str | os.PathLike[str]) -> SparseSVC:
         classifiers (logistic regression, …): `predict` does what theirs does, `fit` would train ours.
     """
     if isinstance(source, str) and "\n" in source:
-        return _model(source, "the LIBLINEAR model")
-    name = os.fspath(source)
+        with naming("the LIBLINEAR model"):
+            return _parse(source)
+    with naming(source):
+        return model_from_bytes(read_limited(source))
+
+
+def model_from_bytes(data: bytes) -> SparseSVC:
+    """The model of the content of a file."""
     try:
-        text = read_limited(source).decode("ascii")
+        return _parse(data.decode("ascii"))
     except UnicodeDecodeError:
-        raise ModelFileError(f"{name}: it is not a LIBLINEAR model, which is plain text") from None
-    except ModelFileError as error:
-        raise ModelFileError(f"{name}: {error}") from None
-    return _model(text, name)
-
-
-def _model(text: str, name: str) -> SparseSVC:
-    try:
-        return _parse(text)
-    except ModelFileError as error:
-        raise ModelFileError(f"{name}: {error}") from None
+        raise ModelFileError("it is not a LIBLINEAR model, which is plain text") from None
 
 
 def _parse(text: str) -> SparseSVC:
     head, mark, body = text.partition("\nw\n")
-    if not text.startswith("solver_type ") or not mark:
+    if not text.startswith(LIBLINEAR_HEAD.decode()) or not mark:
         raise ModelFileError("it is not a LIBLINEAR model, which begins with solver_type and has a line w")
     header = _header(head)
     solver_type = header["solver_type"]
@@ -198,7 +192,7 @@ def _parsed(text: str, key: str) -> int:
 
 
 def _number(text: str) -> float:
-    value = float(text) if NUMBER.fullmatch(text) else np.nan
+    value = float(text) if DECIMAL.fullmatch(text) else np.nan
     if not np.isfinite(value):
         raise ModelFileError(f"it has {shown(text)} where a finite number must be")
     return value
@@ -222,12 +216,8 @@ def _fitted(solver_type: str, labels: list[int], weights: Matrix, bias: Vector, 
     elif labels[0] < labels[1]:
         theta = 0.0 - theta
         theta[0, -1] = theta[0, -1] or TINY
-    model = SparseSVC(PENALTIES[solver_type], fit_intercept=intercept)
-    attributes = fitted_attributes(np.array(labels)[order], theta, np.dtype(np.float64))
-    unknown = {"lam_": math.nan, "t_": 0, "_stream": None}
-    for name, value in {**attributes, **unknown, "n_features_in_": len(weights)}.items():
-        setattr(model, name, value)
-    return model
+    classes, dtype = np.array(labels)[order], np.dtype(np.float64)
+    return imported_classifier(PENALTIES[solver_type], classes, theta, dtype, intercept)
 
 
 def _ordered(beta: Vector, places: NDArray[np.intp]) -> Vector:

@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from majorant.errors import MajorantError, ModelFileError
 from majorant.estimators import SparseSVC, SparseSVCCV
-from majorant.estimators.linear import fitted_attributes
+from majorant.estimators.imported import imported_classifier
 from majorant.files import replacing
-from majorant.persistence.store import read_limited
+from majorant.persistence.store import naming, read_limited
 
 ALIASES = {SparseSVC: "MajorantSparseSVC", SparseSVCCV: "MajorantSparseSVCCV"}
 # The operators of a graph, after a cast of the rows where it needs one.
@@ -188,22 +188,28 @@ def from_onnx(source: Any) -> SparseSVC:
     SparseSVC
         Fitted, so that it predicts; its parameters are the default ones, since a graph does not know them.
     """
+    if isinstance(source, _model_proto()):
+        return _read(source)
+    with naming(source):
+        return model_from_bytes(read_limited(source))
+
+
+def model_from_bytes(data: bytes) -> SparseSVC:
+    """The model of the content of a file."""
+    graph = _model_proto()()
+    try:
+        graph.ParseFromString(data)
+    except Exception:  # of protobuf, whose classes differ by version
+        raise ModelFileError("it is not an ONNX model") from None
+    return _read(graph)
+
+
+def _model_proto() -> Any:
     try:
         from onnx import ModelProto
     except ImportError:
         raise MajorantError('ONNX needs onnx: pip install "majorant[onnx]"') from None
-    if isinstance(source, ModelProto):
-        return _read(source)
-    name, model = os.fspath(source), ModelProto()
-    try:
-        data = read_limited(source)
-        try:
-            model.ParseFromString(data)
-        except Exception:  # of protobuf, whose classes differ by version
-            raise ModelFileError("it is not an ONNX model") from None
-        return _read(model)
-    except ModelFileError as error:
-        raise ModelFileError(f"{name}: {error}") from None
+    return ModelProto
 
 
 def _read(model: Any) -> SparseSVC:
@@ -230,12 +236,7 @@ def _read(model: Any) -> SparseSVC:
     theta = np.column_stack([weights.T, beta]).astype(np.float64)
     if not np.isfinite(theta).all():
         raise ModelFileError("its coefficients are not finite")
-    svc = SparseSVC()
-    attributes = fitted_attributes(classes, theta, weights.dtype)
-    unknown = {"lam_": np.nan, "t_": 0, "_stream": None, "n_features_in_": len(weights)}
-    for name, value in {**attributes, **unknown}.items():
-        setattr(svc, name, value)
-    return svc
+    return imported_classifier(SparseSVC().penalty, classes, theta, weights.dtype, fit_intercept=True)
 
 
 def _is_chain(nodes: list[Any]) -> bool:

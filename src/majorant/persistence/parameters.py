@@ -10,8 +10,8 @@ registered) is kept by its name: the model predicts, and `fit` says what has to 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -26,8 +26,6 @@ from majorant.solvers import Hybrid, Solver, gradient_direction, memory_gradient
 from majorant.solvers.joint import JointNewton
 
 FUNCTIONS = {function.__name__: function for function in (memory_gradient, gradient_direction)}
-# The lists and dicts of a parameter are not nested deeper than this.
-DEPTH = 8
 
 
 @dataclass(frozen=True)
@@ -46,19 +44,14 @@ class Unavailable:
         return f"<{self.name}, of which the model file has only the name: set it anew>"
 
 
-def parameter_node(value: Any, depth: int = DEPTH) -> Any:
+def parameter_node(value: Any, depth: int = strict.DEPTH) -> Any:
     """A parameter, written down."""
     if isinstance(value, Unavailable):
         return json.loads(value.node)
-    if value is None or isinstance(value, str):
-        return value if value is None else str(value)
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, Integral) and len(str(int(value))) <= strict.MAX_DIGITS - 1:
-        return int(value)
+    with suppress(TypeError):
+        return strict.plain(value, 0)
     if isinstance(value, Real) and not isinstance(value, Integral):
-        number = float(value)
-        return number if math.isfinite(number) else {"number": strict.number_node(number)}
+        return {"number": strict.number_node(value)}
     for tag, write in WRITERS.items():
         payload = write(value, depth - 1) if depth else None
         if payload is not None:
@@ -67,7 +60,7 @@ def parameter_node(value: Any, depth: int = DEPTH) -> Any:
     return {"unavailable": f"{named.__module__}.{named.__qualname__}"}
 
 
-def read_parameter(node: Any, where: str, depth: int = DEPTH) -> Any:
+def read_parameter(node: Any, where: str, depth: int = strict.DEPTH) -> Any:
     """What `parameter_node` wrote."""
     if node is None or type(node) in (bool, int, float, str):
         return node

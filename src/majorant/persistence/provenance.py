@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import json
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from numbers import Integral, Real
 from typing import Any, Self
-
-import numpy as np
 
 from majorant.errors import ModelFileError
 from majorant.persistence import strict
 from majorant.status import Certificate
 
 PACKAGES = ("majorant", "numpy", "scipy", "scikit-learn")
-DEPTH = 8
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,22 @@ class Provenance:
     """The command line that trained the model."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Of the packages that it was trained with."""
+    standardized: bool | None = None
+    """Whether the features were divided by their standard deviations while training. The coefficients are
+    for the features as they are; the objective and the certificate are of the scaled problem."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What else there is to tell, by names that are none of the above: strings, finite numbers, truth values,
+    None, and lists and dicts of these."""
 
     @classmethod
-    def of(cls, model: Any, data: Any = None, command: Sequence[str] | None = None) -> Self:
+    def of(
+        cls,
+        model: Any,
+        data: Any = None,
+        command: Sequence[str] | None = None,
+        *,
+        standardized: bool | None = None,
+    ) -> Self:
         """What can be known of a model.
 
         Parameters
@@ -53,6 +64,8 @@ class Provenance:
             What it was trained on (`majorant.datasets`).
         command : sequence of str, optional
             The command line.
+        standardized : bool, optional
+            Whether the features were divided by their standard deviations while training.
         """
         certificate = None
         if hasattr(model, "stationarity_"):
@@ -65,7 +78,38 @@ class Provenance:
             certificate=certificate,
             command=None if command is None else list(command),
             versions={name: found for name in PACKAGES if (found := _version(name))},
+            standardized=standardized,
         )
+
+    def facts(self) -> dict[str, str]:
+        """All that is known, in words: the name of each fact, and the fact.
+
+        The texts are as they were given, so they may hold anything: `majorant.text.printable` makes them safe
+        to show.
+        """
+        scaled = " (of the scaled problem)" if self.standardized else ""
+        known = {
+            "Data": self.source,
+            "SHA-256 of the data": self.sha256,
+            "Training rows": None if self.n_rows is None else f"{self.n_rows:,}",
+            "Features": _SCALING[self.standardized],
+            "Objective": None if self.objective is None else f"{self.objective:.6g}{scaled}",
+            "Certificate": None if self.certificate is None else f"{self.certificate}{scaled}",
+            "Trained by": None if self.command is None else shlex.join(self.command),
+            "Trained with": ", ".join(f"{name} {number}" for name, number in self.versions.items()) or None,
+        }
+        told = {
+            name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for name, value in self.more.items()
+        }
+        return {name: fact for name, fact in known.items() if fact is not None} | told
+
+
+_SCALING = {
+    None: None,
+    False: "as they are",
+    True: "divided by their standard deviations while training; the coefficients are for them as they are",
+}
 
 
 def _version(package: str) -> str | None:
@@ -79,41 +123,69 @@ def _version(package: str) -> str | None:
         return None
 
 
+# In a file: an object with the fields that are known, and beside them what else there is ------------------
+
+
 def provenance_node(provenance: Provenance | Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A record or a dict of JSON's own types, written down."""
+    """A record, or a dict with its fields and others, written down."""
     if provenance is None:
         return None
-    known = asdict(provenance) if isinstance(provenance, Provenance) else provenance
-    node: dict[str, Any] = _plain(known, DEPTH)
+    if isinstance(provenance, Provenance):
+        provenance = _known(provenance) | dict(provenance.more)
+    try:
+        node: dict[str, Any] = strict.plain(provenance)
+    except TypeError as error:
+        raise ModelFileError(
+            "provenance must be a Provenance, or a dict of strings, finite numbers, lists and such dicts "
+            f"({error})"
+        ) from None
+    read_provenance(node)  # refuses what could not be read again
     return node
 
 
-def _plain(value: Any, depth: int) -> Any:
-    if isinstance(value, str) or value is None:
-        return value if value is None else str(value)
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, Integral) and len(str(int(value))) < strict.MAX_DIGITS:
-        return int(value)
-    if isinstance(value, Real) and not isinstance(value, Integral) and np.isfinite(float(value)):
-        return float(value)
-    if depth and isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {str(key): _plain(entry, depth - 1) for key, entry in value.items()}
-    if depth and isinstance(value, list | tuple):
-        return [_plain(entry, depth - 1) for entry in value]
-    raise ModelFileError(
-        "provenance must be a Provenance, or a dict of strings, finite numbers, lists and such dicts, got "
-        f"{strict.shown(value)}"
-    )
+def _known(provenance: Provenance) -> dict[str, Any]:
+    if mistaken := [name for name in provenance.more if name in FIELDS]:
+        raise ModelFileError(f"provenance has {mistaken[0]!r} in `more`, which is a field of its own")
+    known = {name: getattr(provenance, name) for name in FIELDS}
+    if known["versions"] == {}:
+        known["versions"] = None
+    return {name: value for name, value in known.items() if value is not None}
 
 
-def read_provenance(node: Any) -> dict[str, Any] | None:
+def read_provenance(node: Any) -> Provenance | None:
     """What `provenance_node` wrote."""
     if node is None:
         return None
-    if type(node) is not dict or _depth(node) > DEPTH + 1:
+    if type(node) is not dict or _depth(node) > strict.DEPTH + 1:
         raise ModelFileError("provenance must be an object that is not nested deeply, or null")
-    return dict(node)
+    known = {
+        name: read(node[name], f"provenance.{name}")
+        for name, read in FIELDS.items()
+        if node.get(name) is not None
+    }
+    return Provenance(**known, more={name: value for name, value in node.items() if name not in FIELDS})
+
+
+def _read_command(node: Any, where: str) -> list[str]:
+    return strict.each(strict.text, strict.items(node, where), where)
+
+
+def _read_versions(node: Any, where: str) -> dict[str, str]:
+    if type(node) is not dict:
+        raise ModelFileError(f"{where} must be an object, got {strict.shown(node)}")
+    return {name: strict.text(number, f"{where}.{strict.shown(name)}") for name, number in node.items()}
+
+
+FIELDS: dict[str, Callable[[Any, str], Any]] = {
+    "source": strict.text,
+    "sha256": strict.text,
+    "n_rows": strict.integer,
+    "objective": strict.finite,
+    "certificate": strict.text,
+    "command": _read_command,
+    "versions": _read_versions,
+    "standardized": strict.boolean,
+}
 
 
 def _depth(node: Any) -> int:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from majorant.errors import ModelFileError
 from majorant.files import check_writable, replacing
 from majorant.persistence import strict
 from majorant.persistence.document import check_document, document_of, model_of
+from majorant.persistence.formats import refuse_other_formats
 from majorant.persistence.provenance import Provenance, read_provenance
 
 if TYPE_CHECKING:
     from majorant.estimators import SparseSVC, SparseSVCCV
-
-T = TypeVar("T")
 
 
 def save_model(
@@ -37,7 +37,8 @@ def save_model(
     path : path
         Any name; ``.json`` lets editors know what it is.
     provenance : Provenance or dict, optional
-        Where the model comes from, e.g. ``Provenance.of(model, data)``.
+        Where the model comes from, e.g. ``Provenance.of(model, data)``; a dict is taken for its fields, and
+        for what else there is to tell.
     overwrite : bool, default=True
         Whether a file that is there already may be replaced.
 
@@ -83,10 +84,11 @@ def load_model(path: str | os.PathLike[str]) -> SparseSVC | SparseSVCCV:
     ModelFileError
         If anything is wrong with the file, in one sentence.
     """
-    return _read(path, model_of)
+    with naming(path):
+        return model_from_bytes(read_limited(path))
 
 
-def load_provenance(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+def load_provenance(path: str | os.PathLike[str]) -> Provenance | None:
     """Where the model of a file comes from, as far as `save_model` was told.
 
     Parameters
@@ -95,16 +97,28 @@ def load_provenance(path: str | os.PathLike[str]) -> dict[str, Any] | None:
 
     Returns
     -------
-    dict or None
+    Provenance or None
     """
-    return _read(path, lambda node: read_provenance(check_document(node)["provenance"]))
+    with naming(path):
+        return read_provenance(check_document(_parsed(read_limited(path)))["provenance"])
 
 
-def _read(path: str | os.PathLike[str], interpret: Callable[[Any], T]) -> T:
+def model_from_bytes(data: bytes) -> SparseSVC | SparseSVCCV:
+    """The model of the content of a file."""
+    return model_of(_parsed(data))
+
+
+def _parsed(data: bytes) -> Any:
+    refuse_other_formats(data)
+    return strict.parse(data)
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let errors about the content of a file begin with its name."""
     name = os.fspath(path)
     try:
-        data = read_limited(path)
-        return interpret(strict.parse(data))
+        yield
     except ModelFileError as error:
         raise ModelFileError(f"{name}: {error}") from None
     except RecursionError:

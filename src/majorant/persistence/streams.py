@@ -10,7 +10,7 @@ import numpy as np
 from majorant.errors import ModelFileError
 from majorant.persistence import strict
 from majorant.persistence.arrays import array_node, read_array
-from majorant.solvers import SGD, Adam, Descent, Momentum
+from majorant.solvers import SGD, Adam, Descent, DescentState, Momentum
 
 # What the update rule of each solver remembers of the steps before: arrays of the size of θ, and counts.
 MEMORIES: dict[type, tuple[Sequence[str], Sequence[str]]] = {
@@ -29,21 +29,22 @@ def stream_node(stream: Sequence[Descent] | None) -> list[Any] | None:
 
 def _descent_node(descent: Descent) -> dict[str, Any]:
     arrays, counts = MEMORIES[type(descent.solver)]
-    state: Any = descent._rng.bit_generator.state
+    state = descent.state()
+    generator = state.generator
     return {
-        "seen": int(descent.seen),
-        "steps": int(descent.steps),
-        "largest_row": strict.number_node(descent.largest_row),
-        "theta": array_node(descent.theta, "theta"),
+        "seen": int(state.seen),
+        "steps": int(state.steps),
+        "largest_row": strict.number_node(state.largest_row),
+        "theta": array_node(state.theta, "theta"),
         "memory": {
-            **{name: array_node(getattr(descent._rule, name), name) for name in arrays},
-            **{name: int(getattr(descent._rule, name)) for name in counts},
+            **{name: array_node(state.memory[name], name) for name in arrays},
+            **{name: int(state.memory[name]) for name in counts},
         },
         "generator": {  # 128 bits each
-            "state": hex(state["state"]["state"]),
-            "inc": hex(state["state"]["inc"]),
-            "has_uint32": int(state["has_uint32"]),
-            "uinteger": int(state["uinteger"]),
+            "state": hex(generator["state"]["state"]),
+            "inc": hex(generator["state"]["inc"]),
+            "has_uint32": int(generator["has_uint32"]),
+            "uinteger": int(generator["uinteger"]),
         },
     }
 
@@ -61,18 +62,20 @@ def read_stream(node: Any, solver: Any, n_problems: int, size: int) -> list[Desc
 def _read_descent(node: Any, where: str, solver: Any, size: int) -> Descent:
     keys = ["seen", "steps", "largest_row", "theta", "memory", "generator"]
     record = strict.keys(node, where, keys)
-    theta = _numbers(record["theta"], f"{where}.theta", size)
-    descent = Descent(solver, theta, 0, strict.integer(record["seen"], f"{where}.seen"))
-    descent.steps = strict.integer(record["steps"], f"{where}.steps")
-    descent.largest_row = strict.number(record["largest_row"], f"{where}.largest_row")
     arrays, counts = MEMORIES[type(solver)]
     memory = strict.keys(record["memory"], f"{where}.memory", [*arrays, *counts])
-    for name in arrays:
-        setattr(descent._rule, name, _numbers(memory[name], f"{where}.memory.{name}", size))
-    for name in counts:
-        setattr(descent._rule, name, strict.integer(memory[name], f"{where}.memory.{name}"))
-    descent._rng.bit_generator.state = _read_generator(record["generator"], f"{where}.generator")
-    return descent
+    state = DescentState(
+        theta=_numbers(record["theta"], f"{where}.theta", size),
+        seen=strict.integer(record["seen"], f"{where}.seen"),
+        steps=strict.integer(record["steps"], f"{where}.steps"),
+        largest_row=strict.number(record["largest_row"], f"{where}.largest_row"),
+        memory={
+            **{name: _numbers(memory[name], f"{where}.memory.{name}", size) for name in arrays},
+            **{name: strict.integer(memory[name], f"{where}.memory.{name}") for name in counts},
+        },
+        generator=_read_generator(record["generator"], f"{where}.generator"),
+    )
+    return Descent.restored(solver, state)
 
 
 def _numbers(node: Any, where: str, size: int) -> Any:

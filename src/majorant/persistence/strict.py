@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
+import numpy as np
+
 from majorant.errors import ModelFileError
+from majorant.text import first_twice
 
 # The largest file that is read or written: 10 million coefficients or more.
 MAX_BYTES = 2**29
 # The largest array that a number in a file can call for without bringing its entries: 2 GiB of float64.
 MAX_ENTRIES = 2**28
+# The largest array whose entries are in the file: strings all take as much as their type says.
+MAX_ARRAY_BYTES = 2**28
 # As many digits as the largest uint64 has, and a sign.
 MAX_DIGITS = 21
+# Lists and objects within each other, where a file may have any.
+DEPTH = 8
 # A list that is longer than this, written down, has a line for every entry.
 LINE = 100
 
@@ -36,6 +44,27 @@ def render(document: dict[str, Any]) -> bytes:
 def canonical(document: dict[str, Any]) -> bytes:
     """The bytes that a checksum is made of: independent of the order of keys and of white space."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def plain(value: Any, depth: int = DEPTH) -> Any:
+    """The same value by JSON's own types; a TypeError if it has none.
+
+    That is None, strings, truth values, integers and finite numbers, also those of numpy; and, `depth` levels
+    deep, lists, tuples and dicts with strings as keys.
+    """
+    if value is None or isinstance(value, str):
+        return value if value is None else str(value)
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, Integral) and len(str(int(value))) < MAX_DIGITS:
+        return int(value)
+    if isinstance(value, Real) and not isinstance(value, Integral) and math.isfinite(float(value)):
+        return float(value)
+    if depth and isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {str(key): plain(entry, depth - 1) for key, entry in value.items()}
+    if depth and isinstance(value, list | tuple):
+        return [plain(entry, depth - 1) for entry in value]
+    raise TypeError(f"{shown(value)} cannot be written down")
 
 
 def _pieces(node: Any, newline: str) -> Sequence[str]:
@@ -74,7 +103,6 @@ def _rows_of_numbers(node: list[Any], newline: str) -> str | None:
 
 def parse(data: bytes) -> Any:
     """The document that a text stands for."""
-    refuse_other_formats(data)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -97,31 +125,10 @@ def parse(data: bytes) -> Any:
         raise ModelFileError("it is nested deeper than any model file") from None
 
 
-def refuse_other_formats(data: bytes) -> None:
-    """Say what a file is that is not ours, where its first bytes tell."""
-    if data[:1] == b"\x80" and data[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
-        raise ModelFileError(
-            "this is a pickle, which can run any program when it is loaded; majorant does not load pickles: "
-            "load it where you trust it and use save_model"
-        )
-    if data.startswith(b"solver_type "):
-        raise ModelFileError(
-            "this is a model of LIBLINEAR: use majorant.persistence.from_liblinear or `majorant convert`"
-        )
-    if data.startswith(b"PK\x03\x04"):
-        raise ModelFileError("this is a zip archive (skops.io.load reads those of skops)")
-    if data.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ")):
-        raise ModelFileError("it is compressed: decompress it first")
-    if not data.strip():
-        raise ModelFileError("it is empty")
-
-
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     node = dict(pairs)
     if len(node) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for position, key in enumerate(keys) if key in keys[:position])
-        raise ModelFileError(f"the key {shown(twice)} is there twice")
+        raise ModelFileError(f"the key {shown(first_twice(key for key, _ in pairs))} is there twice")
     return node
 
 

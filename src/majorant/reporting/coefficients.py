@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import escape
 from numpy.typing import NDArray
 
-from majorant.estimators.plots.axes import feature_lengths
+from majorant.estimators.lengths import feature_lengths
 from majorant.reporting.cells import SHADES, Bar, Cell, make_bar
 from majorant.reporting.subject import Subject
 from majorant.reporting.text import NO_BREAK, number, plain_text

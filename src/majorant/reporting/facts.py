@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import re
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
@@ -12,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from majorant import __version__
-from majorant.reporting.subject import Subject, density
+from majorant.persistence import Provenance
+from majorant.reporting.subject import Origin, Subject, density
 from majorant.reporting.text import counted, number, plain_text
 from majorant.reporting.words import potential_of
 
@@ -26,7 +26,6 @@ def data_facts(subject: Subject) -> list[tuple[str, str]]:
         ("Features", f"{subject.n_features:,}"),
         ("Classes", f"{len(subject.classes):,}"),
         ("Entries that are not zero", f"{number(100.0 * density(X))} %"),
-        ("Missing values", "none"),
         ("Stored as", f"sparse {kind}" if sp.issparse(X) else f"dense {kind}"),
     ]
     if subject.test is not None:
@@ -39,12 +38,11 @@ def data_facts(subject: Subject) -> list[tuple[str, str]]:
 def settings(subject: Subject) -> list[tuple[str, str]]:
     """What was minimised, how, and what came out."""
     model = subject.model
+    if subject.origin is Origin.IMPORTED:  # its parameters are what `fit` would do, not what was done
+        return [("Training", "not known: the coefficients were imported")]
     potential = potential_of(subject)
-    lines = re.sub(r", Eq\. \([^)]*\)", "", type(potential).__doc__ or "").strip().splitlines()
-    facts = [
-        ("Penalty", f"{potential.name}: {lines[0]}" if lines else potential.name),
-        ("Strength λ", number(model.lam_, 4)),
-    ]
+    formula = f", φ(w) = {potential.formula}" if potential.formula else ""
+    facts = [("Penalty", f"{potential.name}{formula}"), ("Strength λ", number(model.lam_, 4))]
     if hasattr(potential, "delta"):
         facts.append(("Smoothing δ", number(potential.delta, 3)))
     if model.eta:
@@ -84,7 +82,7 @@ def versions() -> list[tuple[str, str]]:
     return [("majorant", __version__), ("Python", platform.python_version()), *packages]
 
 
-def provenance_facts(provenance: Mapping[Any, Any] | None) -> list[tuple[str, str]]:
+def provenance_facts(provenance: Provenance | Mapping[Any, Any] | None) -> list[tuple[str, str]]:
     """What the caller knows of the data, as text."""
-    items = list((provenance or {}).items())[:50]
-    return [(plain_text(key), plain_text(value, 200)) for key, value in items]
+    known = provenance.facts() if isinstance(provenance, Provenance) else provenance or {}
+    return [(plain_text(key), plain_text(value, 300)) for key, value in list(known.items())[:50]]

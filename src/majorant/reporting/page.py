@@ -17,13 +17,14 @@ from majorant.errors import MajorantError
 from majorant.estimators import SparseSVCCV
 from majorant.estimators.path import Path
 from majorant.files import check_writable, replacing
+from majorant.persistence import Provenance
 from majorant.reporting import charts
 from majorant.reporting.classes import class_rows, confusion_table
 from majorant.reporting.coefficients import coefficient_table, frequency_rows
 from majorant.reporting.facts import data_facts, provenance_facts, settings, versions
 from majorant.reporting.scoreboard import scoreboard
-from majorant.reporting.scores import RESAMPLES, Score, scores
-from majorant.reporting.subject import Subject, make_subject
+from majorant.reporting.scores import RESAMPLES, SEED, Score, scores
+from majorant.reporting.subject import Origin, Subject, make_subject
 from majorant.reporting.text import counted, number, plain_text, share, typeset
 from majorant.reporting.words import EPSILON, certificate, interval, potential_of, summary
 from majorant.status import Certificate
@@ -49,7 +50,7 @@ def report(
     path_result: Path | None = None,
     X_test: Any = None,
     y_test: Any = None,
-    provenance: Mapping[Any, Any] | None = None,
+    provenance: Provenance | Mapping[Any, Any] | None = None,
     command: str | None = None,
     overwrite: bool = True,
 ) -> str:
@@ -73,8 +74,9 @@ def report(
         What `sparse_svc_path` returned, for a picture of the coefficients against the strength.
     X_test, y_test : optional
         Rows that the model has not seen. Without them the training rows judge it, and the page says so.
-    provenance : mapping, optional
-        What else to tell, name by name: where the data came from, their hash, ….
+    provenance : Provenance or mapping, optional
+        What else to tell: the provenance of a model file (`majorant.persistence.load_provenance`), or
+        anything, name by name.
     command : str, optional
         The line of a shell that makes this report.
     overwrite : bool, default=True
@@ -122,7 +124,7 @@ def _content(
     subject: Subject,
     path: Path | None,
     title: str | None,
-    provenance: Mapping[Any, Any] | None,
+    provenance: Provenance | Mapping[Any, Any] | None,
     command: str | None,
 ) -> dict[str, Any]:
     """All that the template shows, by name."""
@@ -146,6 +148,7 @@ def _content(
         "frequencies": frequency_rows(subject),
         "scoreboard": scoreboard(results, subject.judged),
         "resamples": f"{RESAMPLES:,}",
+        "seed": SEED,
         "where": subject.judged.where,
         "n_judged": f"{len(subject.judged):,}",
         "confusion": confusion_table(subject),
@@ -170,13 +173,15 @@ def _tiles(subject: Subject, accuracy: Score) -> list[Tile]:
         Tile("Features used", f"{len(model.support_):,}", f"of {subject.n_features:,}"),
         Tile("Accuracy", share(accuracy.value), f"{chance}{subject.judged.where} rows"),
     ]
-    if hasattr(model, "status_"):
+    if subject.origin is Origin.FITTED:
         name = "Stationarity" if math.isnan(model.gap_) else "Duality gap"
         error = max(Certificate(model.stationarity_, model.gap_).error, EPSILON)
         state = "converged" if model.converged_ else "not converged"
         tiles.append(Tile(name, number(error, 2), f"{state}, tolerance {number(model.tol, 2)}"))
-    else:
+    elif subject.origin is Origin.STREAM:
         tiles.append(Tile("Stream", f"{model.t_:,}", "rows learned from"))
+    else:
+        return [*tiles, Tile("Training", "not known", "the model was imported")]
     tiles.append(Tile("Strength λ", number(model.lam_), f"penalty {potential_of(subject).name}"))
     return tiles
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,17 @@ from majorant.errors import MajorantError
 from majorant.estimators import SparseSVC, SparseSVCCV
 from majorant.reporting.text import plain_text
 from majorant.status import History, Vector
+
+
+class Origin(Enum):
+    """How a model came to its coefficients."""
+
+    FITTED = "fitted"
+    """All rows at once, with a certificate."""
+    STREAM = "stream"
+    """By `partial_fit`: rows are counted, nothing is certain."""
+    IMPORTED = "imported"
+    """From the file of another program, which tells nothing about it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +88,20 @@ class Subject:
         return self.training if self.test is None else self.test
 
     @property
+    def origin(self) -> Origin:
+        """How it came to its coefficients, as its attributes tell."""
+        if hasattr(self.model, "status_"):
+            return Origin.FITTED
+        return Origin.STREAM if hasattr(self.model, "solver_") else Origin.IMPORTED
+
+    @property
     def n_features(self) -> int:
         """How many features the model was given."""
         return int(self.coef.shape[1])
 
     @property
     def histories(self) -> list[History]:
-        """The traces of its problems; none after `partial_fit`."""
+        """The traces of its problems; none unless it was fitted."""
         histories = getattr(self.model, "history_", [])
         histories = [histories] if isinstance(histories, History) else list(histories)
         return [history for history in histories if len(history)]
@@ -150,7 +170,10 @@ def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str) -> Ro
     try:
         if before is not None:
             X = before.transform(X)
-        decision = np.asarray(last.decision_function(X))
+        with warnings.catch_warnings():
+            # Of a model that was fitted on a data frame, about an array with the same columns.
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+            decision = np.asarray(last.decision_function(X))
         labels = column_or_1d(y)
     except (ValueError, TypeError) as error:
         raise MajorantError(f"X{suffix} or y{suffix} does not suit the model: {_sentence(error)}") from None

@@ -9,6 +9,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from majorant.text import printable
+
 LONGEST_NAME = 120
 NO_BREAK = "\u00a0"
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -19,10 +21,7 @@ _POWER = re.compile("10([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)")
 def plain_text(value: Any, longest: int = LONGEST_NAME) -> str:
     """Any object as one line of text that every encoding and every browser takes, shortened if need be."""
     text = str(value)
-    text = text if len(text) <= longest else _shortened(text, longest - 1)
-    # Half a surrogate pair has no bytes; control characters have no shape.
-    text = text.encode("utf-8", "replace").decode("utf-8")
-    return "".join(" " if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in text)
+    return printable(text if len(text) <= longest else _shortened(text, longest - 1))
 
 
 def _shortened(text: str, kept: int) -> str:

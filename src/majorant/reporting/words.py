@@ -7,7 +7,7 @@ import sys
 
 from majorant.potentials import Potential, make_potential
 from majorant.reporting.scores import Score
-from majorant.reporting.subject import Subject
+from majorant.reporting.subject import Origin, Subject
 from majorant.reporting.text import NO_BREAK, counted, number, share
 
 # No claim is finer than the arithmetic.
@@ -43,7 +43,9 @@ def interval(score: Score) -> str:
 
 def _brief_certificate(subject: Subject) -> str:
     model = subject.model
-    if not hasattr(model, "status_"):
+    if subject.origin is Origin.IMPORTED:
+        return "imported: how it was trained is not known"
+    if subject.origin is Origin.STREAM:
         return "learned from a stream"
     begin = "converged" if model.converged_ else "not converged"
     if not math.isnan(model.gap_):
@@ -54,7 +56,12 @@ def _brief_certificate(subject: Subject) -> str:
 def certificate(subject: Subject) -> str:
     """How far the model is from the best there is, and why that is certain, or not."""
     model = subject.model
-    if not hasattr(model, "status_"):
+    if subject.origin is Origin.IMPORTED:
+        return (
+            "Imported: how it was trained is not known. The file that it comes from has its coefficients and "
+            "tells neither what they minimise nor how well, so there is no certificate."
+        )
+    if subject.origin is Origin.STREAM:
         return (
             f"Learned by partial_fit from {counted(model.t_, 'row')}. A certificate would need all of them "
             "at once, so there is none."

@@ -8,7 +8,7 @@ from majorant.solvers.hybrid import Hybrid
 from majorant.solvers.inversion import MMInversion
 from majorant.solvers.mm import MM
 from majorant.solvers.newton import Newton
-from majorant.solvers.stochastic import SGD, Adam, Descent, Momentum, StochasticSolver
+from majorant.solvers.stochastic import SGD, Adam, Descent, DescentState, Momentum, StochasticSolver
 from majorant.solvers.subspace import MMGradient, MMSubspace, gradient_direction, memory_gradient
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "SGD",
     "Adam",
     "Descent",
+    "DescentState",
     "Gradient",
     "Hybrid",
     "MMGradient",

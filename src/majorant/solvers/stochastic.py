@@ -23,10 +23,10 @@ constant one (the paper's) ends in a cloud around the minimiser, not at it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy, deepcopy
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -102,6 +102,20 @@ class StochasticSolver(Solver):
             descent.epoch(objective, objective.rows.n_samples)
 
 
+@dataclass(frozen=True)
+class DescentState:
+    """A `Descent` but for its solver: numbers and arrays, to be written down."""
+
+    theta: Vector
+    seen: int
+    steps: int
+    largest_row: float
+    memory: Mapping[str, Any]
+    """What the update rule remembers, by name: arrays of the size of θ, and counts."""
+    generator: Mapping[str, Any]
+    """The state of the random generator, as numpy gives it."""
+
+
 class Descent:
     """θ on its way, and all that a step needs to know of those before it.
 
@@ -139,6 +153,23 @@ class Descent:
         twin.theta = self.theta.copy()
         twin._rng, twin._rule = deepcopy(self._rng), deepcopy(self._rule)
         return twin
+
+    def state(self) -> DescentState:
+        """All that `restored` needs to go on from here, besides the solver; the arrays are not copied."""
+        names = getattr(self._rule, "remembers", ())
+        memory = {name: getattr(self._rule, name) for name in names}
+        generator = self._rng.bit_generator.state
+        return DescentState(self.theta, self.seen, self.steps, self.largest_row, memory, generator)
+
+    @classmethod
+    def restored(cls, solver: StochasticSolver, state: DescentState) -> Descent:
+        """The descent that was in this state, with the steps of this solver."""
+        descent = cls(solver, state.theta, 0, state.seen)
+        descent.steps, descent.largest_row = state.steps, state.largest_row
+        for name, value in state.memory.items():
+            setattr(descent._rule, name, copy(value))
+        descent._rng.bit_generator.state = dict(state.generator)
+        return descent
 
     def survey(self, rows: Rows) -> None:
         """Look at rows that are to come: the default step must be stable for the largest of all."""
@@ -215,7 +246,8 @@ class Adam(StochasticSolver):
         return (cls(step=0.05, batch_size=8),)
 
 
-# The rules are classes, not closures, because the state of a stream can be pickled.
+# The rules are classes, not closures, because the state of a stream can be pickled. What changes from step to
+# step is named in `remembers`.
 
 
 def _plain(d: Vector, alpha: float) -> Vector:
@@ -224,6 +256,8 @@ def _plain(d: Vector, alpha: float) -> Vector:
 
 @dataclass
 class _HeavyBall:
+    remembers: ClassVar = ("m",)
+
     beta: float
     m: Vector
 
@@ -235,6 +269,8 @@ class _HeavyBall:
 
 @dataclass
 class _Moments:
+    remembers: ClassVar = ("m", "v", "t")
+
     settings: Adam
     m: Vector
     v: Vector

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from majorant.status import Vector
 
@@ -61,12 +60,6 @@ def shortened(name: Any) -> str:
     """A name that fits beside a picture."""
     text = str(name)
     return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
-
-
-def feature_lengths(coef: Any) -> Vector:
-    """The length of every feature's coefficients over the classes, of dense or sparse ones."""
-    squares = coef.multiply(coef) if sp.issparse(coef) else np.square(coef, dtype=np.float64)
-    return np.sqrt(np.asarray(squares.sum(axis=0), dtype=np.float64).ravel())
 
 
 def height_in_points(ax: Axes) -> float:

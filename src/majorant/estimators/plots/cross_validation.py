@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from majorant.estimators.lengths import feature_lengths
 from majorant.estimators.plots.axes import (
     axes_for,
-    feature_lengths,
     font_size,
     legend,
     names_for,

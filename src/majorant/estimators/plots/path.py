@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from majorant.estimators.lengths import largest_on_path
 from majorant.estimators.plots.axes import (
     GREY,
     MOST_COLOURS,
     axes_for,
-    feature_lengths,
     font_size,
     height_in_points,
     names_for,
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from majorant.estimators.path import Path
-    from majorant.estimators.svc import SparseSVC
 
 PALE = "0.8"
 # Lines beyond the largest ones lie on top of each other near zero and only cost time.
@@ -60,7 +57,7 @@ def plot_path(path: Path, names: Sequence[str] | None = None, top: int = 10, ax:
         raise ValueError("A path is drawn from at least two models with lam > 0.")
     lambdas = np.array([model.lam_ for model in models])
     names = names_for(models[0], names)
-    largest, sizes = _largest_coefficients(models)
+    largest, sizes, _ = largest_on_path(models, MOST_LINES)
     labelled = min(max(top, 0), len(largest))
     ax = axes_for(ax, size=(6.4, max(4.2, 0.8 + 0.16 * labelled)))
     from matplotlib.collections import LineCollection
@@ -84,27 +81,6 @@ def plot_path(path: Path, names: Sequence[str] | None = None, top: int = 10, ax:
     if labelled:
         _label_line_ends(ax, sizes[-1, :labelled], [names[i] for i in largest[:labelled]], colours)
     return plain(ax)
-
-
-def _largest_coefficients(models: Sequence[SparseSVC]) -> tuple[NDArray[np.intp], Vector]:
-    """The features with the largest coefficients anywhere on the path, largest first, and these.
-
-    Of one problem the coefficients with their signs, of several their lengths: (n_models, n_largest). Only
-    the coefficients that are drawn are ever made dense for all models.
-    """
-    peaks = np.zeros(models[0].coef_.shape[1])
-    for model in models:
-        np.maximum(peaks, feature_lengths(model.coef_), out=peaks)
-    selected = np.flatnonzero(peaks)
-    largest = selected[np.argsort(-peaks[selected], kind="stable")][:MOST_LINES]
-    sizes = np.empty((len(models), len(largest)))
-    for row, model in zip(sizes, models, strict=True):
-        part = model.coef_[:, largest]
-        if part.shape[0] > 1:
-            row[:] = feature_lengths(part)
-        else:
-            row[:] = np.ravel(part.toarray() if sp.issparse(part) else part)
-    return largest, sizes
 
 
 def _label_line_ends(ax: Axes, ends: Vector, names: Sequence[Any], colours: Sequence[str]) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import scipy.sparse as sp
 
 from majorant.estimators import SparseSVCCV
+from majorant.estimators.lengths import largest_on_path
 from majorant.estimators.path import Path
-from majorant.estimators.plots.axes import feature_lengths
 from majorant.reporting.charts.chart import COLOURS, FONT, WIDTH, Chart, Key, Picture, spread, thinned
 from majorant.reporting.charts.scales import around, linear_scale, log_scale
 from majorant.reporting.subject import Subject
 from majorant.reporting.text import fitted, number, plain_text, text_width
-from majorant.status import Matrix, Vector
+from majorant.status import Vector
 
 # Lines beyond the largest ones lie on each other near zero.
 MOST_LINES = 60
@@ -28,7 +25,7 @@ def draw_path(subject: Subject, path: Path) -> Picture | None:
         return None
     models = [models[i] for i in thinned(len(models))]
     lambdas = np.array([model.lam_ for model in models])
-    largest, sizes = _largest(models)
+    largest, sizes, n_selected = largest_on_path(models, MOST_LINES)
     labelled = min(COLOURS, len(largest))
     names = [fitted(plain_text(subject.names[i]), FONT, LABEL_ROOM - 18.0) for i in largest[:labelled]]
     room = 24.0 + max((text_width(name, FONT) for name in names), default=0.0)
@@ -57,32 +54,9 @@ def draw_path(subject: Subject, path: Path) -> Picture | None:
     if lambdas[-1] <= subject.model.lam_ <= lambdas[0]:
         chart.rule(x=subject.model.lam_, classes="dashed")
         keys = (Key("dashed", f"this model, λ = {number(subject.model.lam_)}"),)
-    hidden = sum(map(bool, _peaks(models))) - len(largest)
+    hidden = n_selected - len(largest)
     note = f"The {MOST_LINES} largest are drawn, {hidden:,} smaller ones are not." if hidden else ""
     return Picture("Path", chart.svg(), keys, note)
-
-
-def _peaks(models: list[Any]) -> Vector:
-    """The largest length of each feature's coefficients anywhere on the path."""
-    peaks = np.zeros(models[0].coef_.shape[1])
-    for model in models:
-        np.maximum(peaks, feature_lengths(model.coef_), out=peaks)
-    return peaks
-
-
-def _largest(models: list[Any]) -> tuple[Any, Matrix]:
-    """The features with the largest coefficients, and these: (n_models, n_largest)."""
-    peaks = _peaks(models)
-    order = np.argsort(-peaks, kind="stable")[:MOST_LINES]
-    largest = order[peaks[order] > 0.0]
-    sizes = np.empty((len(models), len(largest)))
-    for row, model in zip(sizes, models, strict=True):
-        part = model.coef_[:, largest]
-        if part.shape[0] > 1:
-            row[:] = feature_lengths(part)
-        else:
-            row[:] = np.ravel(part.toarray() if sp.issparse(part) else part)
-    return largest, sizes
 
 
 def _label_ends(chart: Chart, ends: Vector, names: list[str]) -> None:

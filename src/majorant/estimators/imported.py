@@ -1,0 +1,44 @@
+"""Coefficients from elsewhere, as a fitted estimator."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from majorant.estimators.linear import fitted_attributes
+from majorant.estimators.streams import keep_stream
+from majorant.estimators.svc import SparseSVC
+from majorant.status import Matrix
+
+
+def imported_classifier(
+    penalty: str, classes: NDArray[Any], theta: Matrix, dtype: np.dtype[Any], fit_intercept: bool
+) -> SparseSVC:
+    """A `SparseSVC` that predicts with these coefficients; how they were found is not known.
+
+    It has none of the attributes that tell how a fit went (`status_`, `solver_`, `objective_`, …), `lam_` is
+    nan, and it has learned from no row (`t_` is 0): `partial_fit` goes on from the coefficients.
+
+    Parameters
+    ----------
+    penalty : str
+        What `fit` would train with.
+    classes : array (n_classes,)
+        The labels, in order.
+    theta : array (1 or n_classes, n_features + 1)
+        The coefficients with the intercept last, a row per class; one row for two classes.
+    dtype : dtype
+        Of the coefficients of the model.
+    fit_intercept : bool
+        Whether `fit` would train an intercept.
+    """
+    model = SparseSVC(penalty, fit_intercept=fit_intercept)
+    for name, value in fitted_attributes(classes, theta, dtype).items():
+        setattr(model, name, value)
+    model.n_features_in_ = theta.shape[1] - 1
+    model.lam_, model.t_ = math.nan, 0
+    keep_stream(model, None)
+    return model

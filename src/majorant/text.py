@@ -1,0 +1,52 @@
+"""Text from files: numbers by their spelling, and names that may hold anything, also orders to a terminal."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+__all__ = ["DECIMAL", "INTEGER", "first_twice", "printable"]
+
+DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""The numbers of all text formats: `float` takes more ("1_000", "nan", digits of other scripts)."""
+INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+"""Those that an int64 holds, whatever the digits are."""
+
+# Controls (escape, bell, new line, …), line and paragraph separators.
+_CONTROLS = ("Cc", "Zl", "Zp")
+# Embeddings, overrides and isolates, by which a text is read in another order than it is stored in.
+_REORDERING = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+
+
+def printable(text: str) -> str:
+    r"""The text on one line, without anything that a terminal or a browser would obey instead of showing it.
+
+    As many characters as before: a space stands for each that is not shown, "?" for half a surrogate pair
+    (which has no bytes). Letters, marks and signs of all scripts stay.
+
+    >>> printable("red\x1b[31m alert\x07\nnext line")
+    'red [31m alert  next line'
+    """
+    if text.isprintable():
+        return text
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return "".join(" " if _is_command(character) else character for character in text)
+
+
+def _is_command(character: str) -> bool:
+    return unicodedata.category(character) in _CONTROLS or unicodedata.bidirectional(character) in _REORDERING
+
+
+def first_twice(names: Iterable[str]) -> str | None:
+    """The first name that has been there before; None if every one is there once.
+
+    >>> first_twice(["a", "b", "c", "b", "a"])
+    'b'
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
