@@ -6,10 +6,4 @@ from majorant.datasets.readers import read
 from majorant.datasets.registry import describe, find, load
 from majorant.datasets.writers import write_libsvm
 
-
-def available() -> tuple[DatasetInfo, ...]:
-    """The values of `REGISTRY`, until the command line asks for these."""
-    return tuple(REGISTRY.values())
-
-
 __all__ = ["REGISTRY", "Data", "DatasetInfo", "describe", "find", "load", "read", "write_libsvm"]

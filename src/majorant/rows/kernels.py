@@ -26,7 +26,7 @@ from majorant.losses import SquaredHinge
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile at the first call, cache on disk, release the GIL."""
-    options = {"nogil": True, "error_model": "numpy"}
+    options: Any = {"nogil": True, "error_model": "numpy"}
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # there is no directory to keep it in, neither the package's nor the user's
