@@ -1,9 +1,12 @@
 """The paper's experiments: protocol, printed figures, a runner that goes on, verdicts that can fail."""
 
+import base64
+import hashlib
 import itertools
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from markupsafe import escape
 
 from majorant.cli import run as command
 from majorant.errors import MajorantError, OutputError
@@ -27,12 +31,15 @@ from majorant.experiments.claims import (
     sparsity_grows,
 )
 from majorant.experiments.document import markdown, markdown_table, plain_table
+from majorant.experiments.figures import draw_gaps, draw_stochastic, draw_zeros
 from majorant.experiments.outcomes import Outcomes, Spread, scores_of
+from majorant.experiments.page import page
 from majorant.experiments.plan import LABELS, Plan, best_rates, mean_phi, search_tasks, wanted
 from majorant.experiments.progress import Progress, duration
 from majorant.experiments.protocol import STAND_IN, as_plain, from_plain
 from majorant.experiments.results import Results
 from majorant.experiments.runner import available_part, run_study, run_tasks
+from majorant.experiments.sketches import draw_sketches
 from majorant.experiments.splits import load_split
 from majorant.experiments.tables import all_tables, score_table
 from majorant.experiments.verdicts import Verdict, listed
@@ -309,7 +316,7 @@ def test_goes_on_after_a_torn_line(finished, tmp_path, kept):
     torn.write_bytes(b"".join(lines[:kept]) + lines[kept][: len(lines[kept]) // 2])
     results = Results(torn)
     assert len(results) == kept
-    assert torn.read_bytes() == b"".join(lines[:kept])
+    assert torn.read_bytes().startswith(b"".join(lines[:kept]))  # reading changes nothing
     run_study(SMALL, results)
     assert without_times(torn) == without_times(path)
 
@@ -467,7 +474,11 @@ def made_up_outcomes(phi, study=MADE_UP, zeros=lambda lam: 10, confusion=(52, 25
         trace = [100.0, 50.0, end] if task.keep_theta else [100.0] * study.warmup + [end]
         rows = {"n_train": 1284, "n_test": 321, "n_features": 119, "test_positives": 88}
         record = {"key": task.key, "task": as_plain(task), "status": "MAX_ITER", "seconds": 0.001, **rows}
-        record |= {"phi": trace, "time": [0.0] * len(trace), "zeros": [119, zeros(task.regulariser.lam)]}
+        record |= {
+            "phi": trace,
+            "time": [0.1 * k for k in range(len(trace))],
+            "zeros": [119, 119, zeros(task.regulariser.lam)],
+        }
         record |= {"objective": end, "gap": 0.0, "stationarity": 0.0, "theta": [0.1] * 120}
         results.add(record | {"confusion": list(confusion)})
 
@@ -565,6 +576,68 @@ def test_the_document_has_everything(finished):
     for part in ("## Does it agree?", "## What the paper claims", "## Tables", "put a1a there", "`rates`"):
         assert part in text
     assert "nan" not in text
+
+
+# Figures and the page ---------------------------------------------------------------------------
+
+
+def curve_ends(svg):
+    """Where the lines of a picture end, from above: the lower the number, the higher on the page."""
+    paths = re.findall(r'd="M[^"]*?([\d.]+) ([\d.]+)" class="line ([^"]*)"', svg)
+    return {classes: float(y) for _, y, classes in paths}
+
+
+def test_a_gap_is_drawn_by_iterations_and_by_time():
+    outcomes = made_up_outcomes(as_claimed)
+    pairs = draw_gaps(outcomes)
+    assert len(pairs) == 3
+    iterations, by_time = pairs[1]
+    assert iterations.title == "a1a, Welsch (fig:optimality, panel a)"
+    assert "not in the paper" in pairs[0][0].title
+    assert [key.text for key in iterations.keys] == list(printed.METHODS)
+    assert {key.text for key in by_time.keys} == {*printed.METHODS, "auto"}
+    assert "LIBLINEAR" in {key.text for key in pairs[2][1].keys}
+    ends = curve_ends(iterations.svg)
+    order = ["pale", "c2", "c1", "c0", "c2 dashes", "c1 dashes", "c0 dashes"]
+    assert sorted(ends, key=ends.get) == order  # from the largest gap down to that of H MMI
+
+
+def test_the_page_is_whole_and_loads_nothing(finished):
+    outcomes = finished[1]
+    text = page(outcomes, {"a1a": "put <a1a> there"})
+    assert text.count('class="chart"') >= 8
+    names = re.findall(r' id="([^"]+)"', text)
+    assert len(names) == len(set(names))
+    assert "put &lt;a1a&gt; there" in text
+    assert "<script" not in text
+    assert not re.search(r'(?:src|href)="(?!#)', text)
+    style = re.search(r"<style>(.*?)</style>", text, flags=re.DOTALL)[1]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src &#39;sha256-{digest}&#39;" in text
+    for table in all_tables(outcomes):
+        assert f"({table.label})" in text
+    for verdict in all_claims(outcomes):
+        assert str(escape(verdict.statement)) in text
+
+
+def test_the_pictures_of_results(finished):
+    outcomes = finished[1]
+    assert len(draw_stochastic(outcomes)) == len(draw_zeros(outcomes)) == 1
+    assert [key.text.split(",")[0] for key in draw_stochastic(outcomes)[0].keys] == [
+        "sgd",
+        "momentum",
+        "adam",
+    ]
+    assert [key.text for key in draw_zeros(outcomes)[0].keys] == ["λ = 0.1", "λ = 0.0001"]
+    assert len({picture.title for picture in draw_sketches()}) == 4
+
+
+def test_two_runs_do_not_write_to_the_same_directory(no_data, tmp_path, capsys):
+    fcntl = pytest.importorskip("fcntl", reason="the lock is that of POSIX")
+    with open(tmp_path / ".lock", "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert command(["reproduce", "--quick", "--out", str(tmp_path), "--no-download"]) == 1
+    assert "another run is writing to" in capsys.readouterr().err
 
 
 def test_only_some_tables():

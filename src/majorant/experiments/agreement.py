@@ -192,8 +192,7 @@ def times_are_shorter(outcomes: Outcomes) -> Verdict:
         return Verdict(statement, True, f"it does in all {count} cells")
     reason = (
         f"{len(slower)} of {count} cells take longer: {listed(slower, 12)}; with the heads of the paper's "
-        "columns "
-        f"put right (see tab:time), {likely} of {count} do"
+        f"columns put right (see tab:time), {likely} of {count} do"
     )
     return Verdict(statement, False, reason)
 

@@ -188,8 +188,8 @@ def inversion_is_unstable(outcomes: Outcomes) -> Verdict:
     theirs = printed.SCORES["w8a"]["accuracy", "ℓ2", "MMI"]
     reason = (
         f"Φ rises in {rises} of {len(found)} runs, and the accuracy is {accuracy:.4f} where the paper has "
-        f"{theirs}: "
-        "with eigenvalues that rounding cannot make negative the method is as stable as its theory says"
+        f"{theirs}: with eigenvalues that rounding cannot make negative the method is as stable as its "
+        "theory says"
     )
     return Verdict(statement, rises > 0, reason)
 
@@ -261,9 +261,8 @@ def fast_methods(outcomes: Outcomes) -> Verdict:
     if not count:
         return Verdict(statement, None, NO_RUNS)
     reason = (
-        f"it is otherwise on {len(wrong)} of {count} problems: a hybrid does what its deterministic "
-        "version does and "
-        "stochastic epochs besides"
+        f"it is otherwise on {len(wrong)} of {count} problems: a hybrid does what its deterministic version "
+        "does and stochastic epochs besides"
         if wrong
         else f"it is so on all {count} problems"
     )

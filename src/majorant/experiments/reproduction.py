@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from majorant.experiments.agreement import all_agreements
 from majorant.experiments.claims import all_claims
 from majorant.experiments.document import markdown, plain_table
 from majorant.experiments.outcomes import Outcomes
+from majorant.experiments.page import page
 from majorant.experiments.plan import LABELS
 from majorant.experiments.progress import Progress, Silent
 from majorant.experiments.protocol import PAPER, QUICK, Study
@@ -74,6 +76,11 @@ def reproduce(
     Outcomes
     """
     study = _chosen(QUICK if quick else PAPER, only)
+    with _alone_in(out):
+        return _reproduce(study, out, voice, jobs=jobs or _cores(), download=download, fresh=fresh)
+
+
+def _reproduce(study: Study, out: Path, voice: Voice, *, jobs: int, download: bool, fresh: bool) -> Outcomes:
     results = _open(out, fresh=fresh)
     study, missing = available_part(study, download=download)
     for sentence in missing.values():
@@ -81,31 +88,32 @@ def reproduce(
     if not study.data:
         raise MajorantError(
             "none of the paper's data sets is on this machine: put one where the warnings say, or try "
-            "--quick, "
-            "which goes on with data that are made up"
+            "--quick, which goes on with data that are made up"
         )
     progress = Progress() if voice.options.talkative else Silent()
     try:
-        plan, results = run_study(study, results, jobs=jobs or _cores(), progress=progress)
+        plan, results = run_study(study, results, jobs=jobs, progress=progress)
     except KeyboardInterrupt:
         voice.warn(f"{len(results)} cells are done and kept: the same command goes on from there")
         raise
     outcomes = Outcomes(plan, results)
-    document = out / "reproduction.md"
-    with replacing(document) as file:
-        file.write(markdown(outcomes, missing).encode())
+    document, report = out / "reproduction.md", out / "reproduction.html"
+    for path, text in ((document, markdown(outcomes, missing)), (report, page(outcomes, missing))):
+        with replacing(path) as file:
+            file.write(text.encode())
     for table in all_tables(outcomes):
         voice.say("\n" + plain_table(table))
     verdicts = [] if study.labels else [*all_agreements(outcomes), *all_claims(outcomes)]
     for verdict in verdicts:
         voice.say(f"\n{verdict}.")
-    voice.say(f"\nWritten to {document}")
+    voice.say(f"\nWritten to {document} and {report}")
     voice.finish(
         study=study.name,
         cells=len(results),
         missing=missing,
         verdicts=[{"statement": v.statement, "holds": v.holds, "because": v.because} for v in verdicts],
         document=str(document),
+        report=str(report),
     )
     return outcomes
 
@@ -119,10 +127,28 @@ def _chosen(study: Study, labels: Sequence[str]) -> Study:
     return replace(study, labels=tuple(labels))
 
 
-def _open(out: Path, *, fresh: bool) -> Results:
+@contextmanager
+def _alone_in(out: Path) -> Iterator[None]:
+    """Keep a second run out of the directory, whose results both would write."""
     if out.exists() and not out.is_dir():
         raise OutputError(f"{str(out)!r} is a file, not a directory to write to")
     out.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with open(out / ".lock", "wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OutputError(
+                f"another run is writing to {str(out)!r}: wait for it, or name another"
+            ) from None
+        yield
+
+
+def _open(out: Path, *, fresh: bool) -> Results:
     path = out / "results.jsonl"
     if fresh:
         path.unlink(missing_ok=True)

@@ -24,11 +24,12 @@ class Results:
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = None if path is None else Path(path)
         self._records: dict[str, dict[str, Any]] = {}
+        self._whole = 0
+        """So many bytes of the file are whole lines."""
         if self.path is not None and self.path.exists():
             self._read(self.path)
 
     def _read(self, path: Path) -> None:
-        whole = 0
         with open(path, "rb") as file:
             for number, line in enumerate(file, start=1):
                 if not line.endswith(b"\n"):
@@ -40,9 +41,7 @@ class Results:
                         f"line {number} of {str(path)!r} is no result of this program: name another "
                         "directory, or begin anew with --fresh"
                     ) from None
-                whole += len(line)
-        if whole < path.stat().st_size:
-            os.truncate(path, whole)
+                self._whole += len(line)
 
     def _keep(self, record: dict[str, Any]) -> None:
         from_plain(record["task"])  # what is no task is no record either
@@ -51,10 +50,13 @@ class Results:
     def add(self, record: dict[str, Any]) -> None:
         """Keep a record; when this returns, it is on the disk."""
         if self.path is not None:
+            line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
             with open(self.path, "ab") as file:
-                file.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+                file.truncate(self._whole)
+                file.write(line)
                 file.flush()
                 os.fsync(file.fileno())
+            self._whole += len(line)
         self._keep(record)
 
     def __contains__(self, task: Task) -> bool:

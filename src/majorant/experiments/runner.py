@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,9 @@ from majorant.experiments.results import Results
 from majorant.experiments.splits import missing_data
 
 __all__ = ["available_part", "run_study", "run_tasks"]
+
+# A second thread of BLAS on the same core waits by spinning: small factorisations took ten times as long.
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 def available_part(study: Study, *, download: bool = True) -> tuple[Study, dict[str, str]]:
@@ -116,11 +119,29 @@ def pool(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
     cores: Any = context.SimpleQueue()
     for core in _cores(jobs):
         cores.put(core)
-    workers = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(cores,))
+    lifeline, held = context.Pipe(duplex=False)
+    workers = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(cores, lifeline))
+    with _environment(ONE_THREAD):
+        try:
+            yield workers
+        finally:
+            workers.shutdown(wait=False, cancel_futures=True)
+            held.close()
+
+
+@contextmanager
+def _environment(settings: dict[str, str]) -> Iterator[None]:
+    """Variables that processes find which begin in the meantime."""
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
     try:
-        yield workers
+        yield
     finally:
-        workers.shutdown(wait=False, cancel_futures=True)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _cores(jobs: int) -> list[int | None]:
@@ -130,20 +151,21 @@ def _cores(jobs: int) -> list[int | None]:
     return [cores[k % len(cores)] for k in range(jobs)]
 
 
-def _begin(cores: Any) -> None:
+def _begin(cores: Any, lifeline: Any) -> None:
     """In every worker, before its first cell."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C on the terminal reaches all: no traceback from each
     core = cores.get()
     if core is not None:
         os.sched_setaffinity(0, {core})
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    """Without this, the workers of a process that was killed would wait for work for ever."""
-    from multiprocessing import parent_process
+def _end_with(lifeline: Any) -> None:
+    """End as soon as the other end of a pipe is gone: let go of, or with the process that held it.
 
-    parent = parent_process()
-    assert parent is not None
-    parent.join()
+    Without this, the workers of a process that was killed would wait for work for ever, and those of one that
+    was interrupted would finish their cells first.
+    """
+    with suppress(EOFError, OSError):
+        lifeline.recv()
     os._exit(1)

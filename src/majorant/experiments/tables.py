@@ -74,8 +74,7 @@ def data_table(outcomes: Outcomes) -> Table:
     notes = (
         "The number of test positives is not printed: it is what the fractions in the paper's tables imply.",
         "w8a: the file has all its positives in one run of rows, and the order that the paper divides is "
-        "unknown; "
-        "ours are divided at random, each class in proportion.",
+        "unknown; ours are divided at random, each class in proportion.",
     )
     header = ("data set", "", "N + 1", "training rows", "test rows", "test positives")
     return Table("tab:data", "Data sets", header, tuple(rows), notes, names=2)
@@ -141,16 +140,12 @@ def time_table(outcomes: Outcomes) -> Table:
                 ratios = (p / o for o, p in zip(ours, theirs, strict=True))
                 rows.append((*names, "paper / ours", *(f"{ratio:.1f}" for ratio in ratios)))
     notes = (
-        "Seconds of processor time, evaluation for the trace not counted; over several splits, their "
-        "mean. The "
-        "paper's "
-        "machine has an i7-7700HQ.",
+        "Seconds of processor time, evaluation for the trace not counted; over several splits, their mean. "
+        "The paper's machine has an i7-7700HQ.",
         "The paper's last row of a1a is as large as its rows of cina0, and cannot be that of a1a.",
-        "In the paper MMI and MM take about eight times as long as H MMI and H MM, though the hybrids "
-        "only add "
-        "epochs of Adam, and H SUB takes as much longer than SUB: the heads of the columns MMI and H MMI, "
-        "MM and "
-        "H MM are very likely exchanged.",
+        "In the paper MMI and MM take about eight times as long as H MMI and H MM, though the hybrids only "
+        "add epochs of Adam, and H SUB takes as much longer than SUB: the heads of the columns MMI and H "
+        "MMI, MM and H MM are very likely exchanged.",
     )
     header = ("data set", "regulariser", "", *(method.name for method in methods))
     return Table("tab:time", "Time of the training in seconds", header, tuple(rows), notes, names=3)
@@ -182,8 +177,7 @@ def sparsity_table(outcomes: Outcomes, data: DataSet) -> Table:
         rows.append((name, f"{OURS}, converged", *_sparsity_row(converged)))
     notes = [
         f"Zeros are coefficients of at most {study.zero_below:g} in size; the paper does not say what it "
-        "counts. "
-        f"The method is {study.sparsity_of}, the one whose scores on a1a are the paper's.",
+        f"counts. The method is {study.sparsity_of}, the one whose scores on a1a are the paper's.",
         *_misprint_notes(f"sparsity:{data.source}"),
     ]
     if equal:
@@ -235,12 +229,10 @@ def rate_table(outcomes: Outcomes) -> Table:
     header = ("data set", "regulariser", *(part for s in STOCHASTIC for part in (s, f"Φ by {s}")))
     notes = (
         f"The lowest Φ after {study.warmup} epochs, on average over {len(study.search_seeds)} seed(s), on "
-        "the first "
-        f"split; tried: {min(study.rates):g} to {max(study.rates):g} by decades, then the best times "
-        f"{', '.join(f'{factor:g}' for factor in study.refinements)}.",
-        f"Steps are constant, batches have {study.methods[0].batch_size} rows, and the penalty is weighed "
-        "as in "
-        "the paper, where it counts as often as there are rows.",
+        f"the first split; tried: {min(study.rates):g} to {max(study.rates):g} by decades, then the best "
+        f"times {', '.join(f'{factor:g}' for factor in study.refinements)}.",
+        f"Steps are constant, batches have {study.methods[0].batch_size} rows, and the penalty is weighed as "
+        "in the paper, where it counts as often as there are rows.",
     )
     return Table("rates", "Learning rates", header, tuple(rows), notes, names=2)
 
@@ -270,9 +262,8 @@ def minimum_table(outcomes: Outcomes) -> Table:
         "lowest Φ of all runs",
     )
     notes = (
-        "Of the first split. A duality gap, relative to Φ, bounds how far Φ is above its minimum. "
-        "Welsch's potential "
-        "is not convex: nothing bounds Φ from below, and another run may end in a better minimum.",
+        "Of the first split. A duality gap, relative to Φ, bounds how far Φ is above its minimum. Welsch's "
+        "potential is not convex: nothing bounds Φ from below, and another run may end in a better minimum.",
     )
     return Table("minima", "Minima", header, tuple(rows), notes, names=2)
 
