@@ -20,7 +20,7 @@ from markupsafe import escape
 from majorant.cli import run as command
 from majorant.errors import MajorantError, OutputError
 from majorant.experiments import PAPER, QUICK, DataSet, Method, Regulariser, Task, printed
-from majorant.experiments.agreement import all_agreements, four_digits
+from majorant.experiments.agreement import a1a_is_close, all_agreements, four_digits
 from majorant.experiments.cells import count_outcomes, run
 from majorant.experiments.claims import (
     adam_is_the_best_warmup,
@@ -41,7 +41,7 @@ from majorant.experiments.results import Results
 from majorant.experiments.runner import available_part, run_study, run_tasks
 from majorant.experiments.sketches import draw_sketches
 from majorant.experiments.splits import load_split
-from majorant.experiments.tables import all_tables, score_table
+from majorant.experiments.tables import all_tables, passage_table, score_table
 from majorant.experiments.verdicts import Verdict, listed
 
 SMALL = replace(
@@ -205,6 +205,7 @@ def test_a_record_has_a_line_for_every_iteration():
     assert len(record["phi"]) == len(record["time"]) == len(record["zeros"]) == 6
     assert np.all(np.diff(record["phi"]) < 0)
     assert record["zeros"][0] == 30
+    assert record["positives"][-1] == record["confusion"][:2]
     assert record["objective"] == record["phi"][-1]
     assert sum(record["confusion"]) == record["n_test"] == 80
     assert len(record["theta"]) == record["n_features"] + 1 == 31
@@ -479,6 +480,7 @@ def made_up_outcomes(phi, study=MADE_UP, zeros=lambda lam: 10, confusion=(52, 25
             "time": [0.1 * k for k in range(len(trace))],
             "zeros": [119, 119, zeros(task.regulariser.lam)],
         }
+        record |= {"positives": [[0, 0], [54, 22], list(confusion[:2])]}
         record |= {"objective": end, "gap": 0.0, "stationarity": 0.0, "theta": [0.1] * 120}
         results.add(record | {"confusion": list(confusion)})
 
@@ -560,9 +562,18 @@ def test_a_table_has_our_figure_the_papers_and_the_difference():
     assert any("0.8126 is very likely 0.8162" in note for note in table.notes)
 
 
+def test_where_runs_pass_through_the_papers_scores():
+    outcomes = made_up_outcomes(as_claimed)
+    rows = {row[0]: row[1:] for row in passage_table(outcomes, A1A).rows}
+    assert rows["hyperbolic"] == ("—", "2", "2", "—", "1", "—", "1")  # 54 of 76: H MM, its misprint put right
+    verdict = a1a_is_close(outcomes)
+    assert verdict.holds is False
+    assert "H MM/hyperbolic last at iteration 1" in verdict.because
+
+
 def test_all_tables_are_there_and_even(finished):
     labels = {table.label for table in all_tables(made_up_outcomes(as_claimed))}
-    ours = {"rates", "minima", "fig:optimality"}
+    ours = {"rates", "minima", "fig:optimality", "passages:a1a"}
     assert labels == {"tab:data", "tab:a1a", "tab:time", "sparsity:a1a"} | ours
     for table in all_tables(finished[1]):
         assert {len(row) for row in table.rows} == {len(table.header)}

@@ -36,8 +36,9 @@ def run(task: Task) -> dict[str, Any]:
     Returns
     -------
     dict
-        `phi`, `time` and `zeros` have an entry for each iteration, from θ(0) on; `confusion` counts the test
-        rows: true positives, false positives, false negatives, true negatives.
+        `phi`, `time`, `zeros` and `positives` (true and false ones among the test rows) have an entry for
+        each iteration, from θ(0) on; `confusion` counts the test rows at the end: true positives, false
+        positives, false negatives, true negatives.
     """
     split = load_split(task.data, task.split)
     if task.method.solver == "liblinear":
@@ -60,10 +61,10 @@ def run(task: Task) -> dict[str, Any]:
 
 def _solved(task: Task, split: Split) -> dict[str, Any]:
     _prepare(task.data, task.method.solver, task.method.warmup > 0)
-    counter = ZeroCounter(task.zero_below)
+    watcher = Watcher(task, split)
     result = solve(
         make_method(task.method), make_objective(split, task.regulariser), tol=0.0, max_iter=task.iterations,
-        seed=task.seed, callbacks=[counter],
+        seed=task.seed, callbacks=[watcher],
     )  # fmt: skip
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
@@ -75,7 +76,8 @@ def _solved(task: Task, split: Split) -> dict[str, Any]:
         "stationarity": _plain(result.certificate.stationarity),
         "phi": [_plain(record.objective) for record in result.history],
         "time": [record.time for record in result.history],
-        "zeros": counter.zeros,
+        "zeros": watcher.zeros,
+        "positives": watcher.positives,
         "theta": result.iterate.theta,
     }
 
@@ -102,15 +104,19 @@ def _plain(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-class ZeroCounter(Callback):
-    """How many coefficients are about zero, at every iterate."""
+class Watcher(Callback):
+    """What an iterate is worth, at every one of them: zeros, and positives called on the test rows."""
 
-    def __init__(self, width: float) -> None:
-        self.width = width
+    def __init__(self, task: Task, split: Split) -> None:
+        self.task, self.split = task, split
         self.zeros: list[int] = []
+        self.positives: list[list[int]] = []
 
     def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
-        self.zeros.append(count_zeros(iterate.theta, self.width))
+        self.zeros.append(count_zeros(iterate.theta, self.task.zero_below))
+        if self.task.keep_theta:
+            outcomes = count_outcomes(iterate.theta, self.split.X_test, self.split.y_test)
+            self.positives.append(outcomes[:2])
         return None
 
 

@@ -15,7 +15,7 @@ from majorant.experiments.protocol import DataSet, Method, Regulariser, Study, T
 from majorant.experiments.results import Results
 from majorant.status import Vector
 
-__all__ = ["Outcomes", "Spread", "scores_of"]
+__all__ = ["Outcomes", "Spread", "passages", "scores_of"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,18 @@ def scores_of(record: dict[str, Any]) -> dict[str, float]:
     tp, fp, fn, tn = record["confusion"]
     ratios = ((tp + tn, tp + fp + fn + tn), (tp, tp + fp), (tp, tp + fn), (2 * tp, 2 * tp + fp + fn))
     return {name: a / b if b else 0.0 for name, (a, b) in zip(MEASURES, ratios, strict=True)}
+
+
+def passages(record: dict[str, Any], figures: dict[str, float]) -> list[int]:
+    """The iterations at which a run has all four of these scores, to four digits."""
+    n_test, positives = record["n_test"], record["test_positives"]
+    found = []
+    for n, (tp, fp) in enumerate(record["positives"]):
+        confusion = [tp, fp, positives - tp, n_test - positives - fp]
+        scores = scores_of({"confusion": confusion})
+        if all(abs(scores[measure] - figure) < 1e-4 for measure, figure in figures.items()):
+            found.append(n)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

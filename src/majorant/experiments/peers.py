@@ -49,5 +49,6 @@ def liblinear_trace(task: Task, split: Split) -> dict[str, Any]:
         "phi": phi,
         "time": times,
         "zeros": zeros,
+        "positives": [],
         "theta": theta,
     }

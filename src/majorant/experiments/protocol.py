@@ -17,6 +17,10 @@ from majorant import __version__
 __all__ = ["PAPER", "QUICK", "STAND_IN", "DataSet", "Method", "Regulariser", "Study", "Task"]
 
 
+# To be counted up when records change: those of another format are not used again.
+FORMAT = 2
+
+
 @dataclass(frozen=True)
 class DataSet:
     """Data, and how they are divided into training and test rows."""
@@ -97,7 +101,7 @@ class Task:
     @cached_property
     def key(self) -> str:
         """A name for exactly these settings, with this version of the package."""
-        text = json.dumps([__version__, asdict(self)], sort_keys=True)
+        text = json.dumps([__version__, FORMAT, asdict(self)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
     @property
