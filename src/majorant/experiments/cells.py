@@ -6,6 +6,7 @@ import math
 import time
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from majorant.objective import Objective
 from majorant.potentials import Hyperbolic, Potential, Welsch, Zero
 from majorant.rows import MemoryRows
 from majorant.solvers import Hybrid, Solver, make_solver, solve
-from majorant.status import Evaluated, Record, Result, Status, Vector
+from majorant.status import Evaluated, Record, Status, Vector
 
 __all__ = ["make_objective", "run"]
 
@@ -68,36 +69,37 @@ def _solved(task: Task, split: Split) -> dict[str, Any]:
     )  # fmt: skip
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
+    times = [record.time for record in result.history]
+    if task.repeats:
+        times = _cpu_times(task, split, len(times))
     return {
         "status": result.status.name,
-        "seconds": _cpu_seconds(task, split, result) if task.repeats else result.history[-1].time,
+        "seconds": times[-1],
         "objective": _plain(result.iterate.value),
         "gap": _plain(result.certificate.gap),
         "stationarity": _plain(result.certificate.stationarity),
         "phi": [_plain(record.objective) for record in result.history],
-        "time": [record.time for record in result.history],
+        "time": times,
         "zeros": watcher.zeros,
         "positives": watcher.positives,
         "theta": result.iterate.theta,
     }
 
 
-def _cpu_seconds(task: Task, split: Split, result: Result) -> float:
-    """The time of one core for the same iterates, the shortest of some repeats.
+def _cpu_times(task: Task, split: Split, count: int) -> list[float]:
+    """When each of so many iterates is reached, in seconds of one core; the shortest of some repeats.
 
-    Not the clock on the wall, which also runs while others use the core.
+    Not by the clock on the wall, which also runs while others use the core.
     """
-    seconds: list[float] = []
-    while len(seconds) < task.repeats and sum(seconds) < LONG:
+    runs: list[list[float]] = []
+    while len(runs) < task.repeats and sum(run[-1] for run in runs) < LONG:
         # Rows remember what was computed of them: every repeat has rows of its own.
         objective = make_objective(split, task.regulariser)
         with np.errstate(over="ignore", invalid="ignore"), one_thread():
             start = time.process_time()
             iterates = make_method(task.method).iterates(objective, objective.start(), task.seed)
-            for _ in range(result.n_iter + 1):
-                next(iterates)
-            seconds.append(time.process_time() - start)
-    return min(seconds)
+            runs.append([time.process_time() - start for _ in islice(iterates, count)])
+    return min(runs, key=lambda run: run[-1])
 
 
 def _plain(value: float) -> float | None:

@@ -74,7 +74,7 @@ def _gap_pair(outcomes: Outcomes, data: DataSet, regulariser: Regulariser) -> tu
     seconds = np.concatenate([curve.x for curve in by_time])
     time = _picture(
         f"{name}-time", f"{problem}, by time", by_time, around(seconds[seconds > 0.0], log=True),
-        "Seconds of the solver", f"The same by time.{split}", low,
+        "Seconds of one core", f"The same by time.{split}", low,
     )  # fmt: skip
     return iterations, time
 
@@ -152,7 +152,8 @@ def draw_zeros(outcomes: Outcomes) -> list[Picture]:
             continue
         final = {lam: converged[0]["zeros"][-1] for lam, _, converged in found}
         traces = {lam: np.array(stopped[0]["zeros"]) for lam, stopped, _ in found}
-        settled = np.concatenate([trace[2:] for trace in traces.values()])
+        first = study.warmup
+        settled = np.concatenate([trace[first:] for trace in traces.values()])
         top = float(max(*final.values(), settled.max()))
         chart = Chart(
             f"zeros-{data.name}", f"Zeros by iterations, {data.name}",
@@ -162,12 +163,9 @@ def draw_zeros(outcomes: Outcomes) -> list[Picture]:
         )  # fmt: skip
         keys = []
         for (lam, trace), style in zip(traces.items(), LAMBDA_STYLES, strict=False):
-            chart.line(np.arange(2, len(trace)), trace[2:], style)
+            chart.line(np.arange(first, len(trace)), trace[first:], style)
             chart.dot(float(study.iterations), float(final[lam]), style, 4.0)
             keys.append(Key(style, f"λ = {lam:g}"))
-        note = (
-            f"{study.sparsity_of}, hyperbolic; the dots are the zeros at the minimum. The first two points, "
-            "near θ = 0, are left out."
-        )
+        note = f"{study.sparsity_of}, hyperbolic, after its warm-up; the dots are the zeros at the minimum."
         pictures.append(Picture(f"Zeros by iterations, {data.name}", chart.svg(), tuple(keys), note))
     return pictures

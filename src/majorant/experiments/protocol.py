@@ -18,7 +18,7 @@ __all__ = ["PAPER", "QUICK", "STAND_IN", "DataSet", "Method", "Regulariser", "St
 
 
 # To be counted up when records change: those of another format are not used again.
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Task:
     zero_below: float
     seed: int = 0
     repeats: int = 0
-    """How often to run it once more for its time on one core, if that is short; 0: as the trace has it."""
+    """How often to run it again for its time on one core, if that is short; 0: the time of the driver."""
     keep_theta: bool = True
 
     @cached_property
