@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from majorant import __version__
 from majorant.experiments.agreement import all_agreements
 from majorant.experiments.claims import all_claims
+from majorant.experiments.errata import errata
 from majorant.experiments.outcomes import Outcomes
 from majorant.experiments.tables import Table, all_tables
 from majorant.experiments.verdicts import Verdict
@@ -64,6 +65,8 @@ def markdown(outcomes: Outcomes, missing: Mapping[str, str] | None = None) -> st
             _verdicts(all_agreements(outcomes)),
             "## What the paper claims\n",
             _verdicts(all_claims(outcomes)),
+            "## What the paper prints wrongly\n",
+            "".join(f"- {sentence}\n" for sentence in errata()),
         ]
     parts += ["## Tables\n", *(markdown_table(table) for table in all_tables(outcomes)), _protocol(outcomes)]
     return "\n".join(part for part in parts if part)

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from majorant import __version__
 from majorant.experiments.agreement import all_agreements
 from majorant.experiments.claims import all_claims
+from majorant.experiments.errata import errata
 from majorant.experiments.figures import draw_gaps, draw_stochastic, draw_zeros
 from majorant.experiments.outcomes import Outcomes
 from majorant.experiments.sketches import draw_sketches
@@ -54,6 +55,7 @@ def page(outcomes: Outcomes, missing: Mapping[str, str] | None = None) -> str:
         missing=list((missing or {}).values()),
         agreements=all_agreements(outcomes) if everything else [],
         claims=all_claims(outcomes) if everything else [],
+        errata=errata() if everything else [],
         tables=all_tables(outcomes),
         pictures=_pictures(outcomes),
     )
