@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -638,6 +639,14 @@ def test_the_page_is_whole_and_loads_nothing(finished):
         assert f"({table.label})" in text
     for verdict in all_claims(outcomes):
         assert str(escape(verdict.statement)) in text
+
+
+def test_the_page_of_the_docs_is_of_a_full_run():
+    text = (Path(__file__).parent.parent / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert "(full, majorant" in text
+    for label in LABELS:
+        assert f"(`{label}`)" in text or label == "fig:stochastic"
+    assert "not tested here" not in text
 
 
 def test_the_pictures_of_results(finished):
