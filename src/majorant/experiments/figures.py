@@ -69,7 +69,7 @@ def _gap_pair(outcomes: Outcomes, data: DataSet, regulariser: Regulariser) -> tu
     iterations = _picture(
         f"{name}-iterations", f"{problem} (fig:optimality, {where})", by_iteration,
         linear_scale(0.0, max(float(curve.x[-1]) for curve in by_iteration), tight=True),
-        "Iteration or epoch", f"Φ − Φ*, with Φ* = {number(minimum, 7)}.{split}", low,
+        "Iteration or epoch", f"Φ − Φ*, with Φ* = {number(minimum, 7)}.{split}{_hidden(by_iteration)}", low,
     )  # fmt: skip
     seconds = np.concatenate([curve.x for curve in by_time])
     time = _picture(
@@ -77,6 +77,17 @@ def _gap_pair(outcomes: Outcomes, data: DataSet, regulariser: Regulariser) -> tu
         "Seconds of one core", f"The same by time.{split}", low,
     )  # fmt: skip
     return iterations, time
+
+
+def _hidden(curves: Sequence[Curve]) -> str:
+    """A sentence about lines that cannot be seen, since another is drawn on them."""
+    pairs = [
+        f" {under.name} lies under {over.name}."
+        for k, under in enumerate(curves)
+        for over in curves[k + 1 :]
+        if len(under.y) == len(over.y) and np.allclose(np.log(under.y), np.log(over.y), atol=0.05)
+    ]
+    return "".join(pairs)
 
 
 def _gap_curve(name: str, record: dict[str, Any], minimum: float, against: str) -> Curve:
@@ -152,7 +163,7 @@ def draw_zeros(outcomes: Outcomes) -> list[Picture]:
             continue
         final = {lam: converged[0]["zeros"][-1] for lam, _, converged in found}
         traces = {lam: np.array(stopped[0]["zeros"]) for lam, stopped, _ in found}
-        first = study.warmup
+        first = min(study.warmup + 1, study.iterations)  # the end of the warm-up itself is not on the way
         settled = np.concatenate([trace[first:] for trace in traces.values()])
         top = float(max(*final.values(), settled.max()))
         chart = Chart(
