@@ -21,7 +21,7 @@ from majorant.datasets import load, read, write_libsvm
 from majorant.demo import run_demo
 from majorant.persistence import load_model
 
-COMMANDS = ["train", "predict", "path", "cv", "inspect", "report", "convert", "datasets", "demo"]
+COMMANDS = ["train", "predict", "path", "cv", "inspect", "report", "convert", "datasets", "reproduce", "demo"]
 
 
 def make_rows(seed, n=80, classes=2):

@@ -100,6 +100,18 @@ def test_measuring_and_callbacks_are_off_the_clock(objective, monkeypatch):
     assert result.history[-1].time == 0.0
 
 
+def test_what_a_solver_prepares_is_on_the_clock(objective, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("majorant.solvers.driver.time.perf_counter", lambda: now[0])
+
+    class Preparing(MM):
+        def iterates(self, objective, theta, seed):  # no generator: this runs when it is called
+            now[0] += 7.0
+            return super().iterates(objective, theta, seed)
+
+    assert solve(Preparing(), objective, max_iter=1).history[0].time == 7.0
+
+
 def test_time_limit(objective, monkeypatch):
     """On a clock that ticks once per reading, an iterate takes a second."""
     ticks = itertools.count()

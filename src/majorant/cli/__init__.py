@@ -24,6 +24,7 @@ from majorant.cli.output import COMMAND
 from majorant.cli.path import path
 from majorant.cli.predict import predict
 from majorant.cli.report import report
+from majorant.cli.reproduce import reproduce
 from majorant.cli.train import train
 from majorant.text import printable
 
@@ -36,8 +37,8 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help is there in half the time
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for command in (train, predict, path, cv, inspect, report, convert, datasets, demo):
-    app.command(no_args_is_help=command not in (datasets, demo))(command)
+for command in (train, predict, path, cv, inspect, report, convert, datasets, reproduce, demo):
+    app.command(no_args_is_help=command not in (datasets, reproduce, demo))(command)
 
 
 def _show_version(wanted: bool) -> None:

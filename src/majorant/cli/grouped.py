@@ -31,7 +31,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(**given)
         except KeyboardInterrupt:
-            typer.echo("Interrupted, and nothing was written.", err=True)
+            typer.echo("Interrupted.", err=True)
             raise typer.Exit(130) from None
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__

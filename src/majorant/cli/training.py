@@ -169,6 +169,7 @@ def fit(estimator: Estimator, X: Any, y: Any, output: Output) -> bool:
             estimator.fit(X, y)
         except KeyboardInterrupt:
             if "coef_" not in vars(estimator):
+                output.warn("there is no model yet to be written")
                 raise
             interrupted = True
         finally:

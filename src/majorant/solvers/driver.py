@@ -117,11 +117,16 @@ def solve(
     run = _Run(objective, tol, callbacks, patience=math.inf if solver.stochastic else IDLE)
     # Overflow ends in values that are not finite, which are looked for; a warning would say less.
     with np.errstate(over="ignore", invalid="ignore"), one_thread():
-        status = run.follow(solver.iterates(problem, start, seed), max_iter)
+        status = run.follow(_iterates(solver, problem, start, seed), max_iter)
     result = run.result(status, start)
     for callback in callbacks:
         callback.on_end(result)
     return result
+
+
+def _iterates(solver: Solver, problem: Any, start: Vector, seed: int) -> Iterator[Iterate]:
+    """What the solver yields; what it prepares before is on the clock as well, wherever it does so."""
+    yield from solver.iterates(problem, start, seed)
 
 
 class _Run:

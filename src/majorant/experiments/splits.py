@@ -1,0 +1,93 @@
+"""Training and test rows of a data set; and rows that are made up, for a machine without any data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from majorant.errors import DataFileError
+from majorant.experiments.protocol import DataSet
+from majorant.status import Vector
+
+__all__ = ["Split", "load_split", "missing_data"]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Rows to train on and rows to test on; labels are -1 and +1."""
+
+    X: Any
+    y: Vector
+    X_test: Any
+    y_test: Vector
+
+
+def missing_data(data: Sequence[DataSet], *, download: bool) -> dict[str, str]:
+    """The sources that are not on this machine, each with the sentence that says what to put where."""
+    from majorant.datasets import find
+
+    missing = {}
+    for source in dict.fromkeys(one.source for one in data if one.source != "stand-in"):
+        try:
+            find(source, download=download)
+        except DataFileError as error:
+            missing[source] = str(error)
+    return missing
+
+
+@lru_cache(maxsize=4)
+def load_split(data: DataSet, split: int) -> Split:
+    """The training and test rows of one division.
+
+    Parameters
+    ----------
+    data : DataSet
+    split : int
+        From 0; the seed of a division at random.
+    """
+    X, y = _load(data.source)
+    X = X[:, : data.features]
+    first = math.ceil(data.train_share * len(y))
+    if data.shuffled:
+        from sklearn.model_selection import train_test_split
+
+        train, test = train_test_split(
+            np.arange(len(y)), train_size=first, test_size=len(y) - first, random_state=split, stratify=y
+        )
+    else:
+        train, test = np.arange(first), np.arange(first, len(y))
+    parts = Split(X[train], y[train], X[test], y[test])
+    return _standardised(parts) if data.standardised else parts
+
+
+def _standardised(split: Split) -> Split:
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler().fit(split.X)
+    return Split(scaler.transform(split.X), split.y, scaler.transform(split.X_test), split.y_test)
+
+
+@lru_cache(maxsize=2)
+def _load(source: str) -> tuple[Any, Vector]:
+    if source == "stand-in":
+        return _made_up()
+    from majorant.datasets import load
+
+    read = load(source, download=False)
+    assert read.y is not None
+    return read.X, np.where(read.y == np.max(read.y), 1.0, -1.0)
+
+
+def _made_up(n_samples: int = 400, n_features: int = 30, seed: int = 0) -> tuple[Any, Vector]:
+    """Rows of zeros and ones, as those of a1a; a few columns decide, with noise; a column is all zero."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((n_samples, n_features)) < rng.uniform(0.05, 0.5, n_features)).astype(np.float64)
+    X[:, -1] = 0.0
+    w = np.where(np.arange(n_features) % 4 == 0, rng.normal(0.0, 2.0, n_features), 0.0)
+    score = X @ w + rng.normal(0.0, 1.0, n_samples)
+    return X, np.where(score > np.quantile(score, 0.7), 1.0, -1.0)
