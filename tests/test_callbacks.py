@@ -494,6 +494,7 @@ def test_a_progress_bar_of_scikit_learns(iris, capsys):
     assert "SparseSVC - class 'b' #1" in text
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_callbacks_of_a_grid_search_reach_the_models_in_other_processes(binary):
     X, _, y, _ = binary
@@ -658,6 +659,7 @@ except TypeError as error:
 """
 
 
+@pytest.mark.slow
 def test_without_scikit_learns_callbacks_ours_still_work():
     run = subprocess.run([sys.executable, "-c", OLDER], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

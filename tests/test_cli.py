@@ -148,6 +148,7 @@ def test_scores_follow_the_labels(command):
         assert int(label) == (1 if score > 0 else -1)
 
 
+@pytest.mark.slow
 def test_stdin(here):
     text = (here / "rows.txt").read_bytes()
     trained = subprocess.run(
@@ -544,6 +545,7 @@ def test_the_module_is_a_command():
     assert ended.stdout.strip() == f"majorant {majorant.__version__}"
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough(here, command):
     command("train", "rows.txt", "m")
     ended = subprocess.run(
@@ -553,6 +555,7 @@ def test_a_reader_that_has_seen_enough(here, command):
     assert ended.stderr == ""
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_last_iterate(here):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 200))
@@ -592,6 +595,7 @@ def test_demo_survives_the_extremes(lam, tmp_path):
     assert (tmp_path / "demo.html").exists()
 
 
+@pytest.mark.slow
 def test_demo_on_a_terminal_without_unicode(tmp_path):
     environment = os.environ | {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
     subprocess.run(

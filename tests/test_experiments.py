@@ -362,6 +362,7 @@ def wait_for(condition, seconds=60.0):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for the workers in /proc")
 def test_goes_on_after_being_killed_and_leaves_no_worker_behind(finished, tmp_path):
     path, _ = finished

@@ -37,7 +37,11 @@ def clarabel_minimum(X, y, s, factor, potential, eta):
     "ignore:Solution may be inaccurate"
 )  # it is asked for more digits than it promises
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("potential", POTENTIALS, ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "potential",
+    # With no penalty at all the other solver takes ten seconds.
+    [pytest.param(p, marks=pytest.mark.slow if p.name == "none" else (), id=p.name) for p in POTENTIALS],
+)
 def test_same_minimum(potential, seed):
     X, y, s, factor = random_problem(seed)
     eta = 0.05

@@ -238,6 +238,7 @@ def test_max_features_of_a_potential_that_is_not_convex(limit, cancer):
     assert 1 <= len(model.support_) <= limit
 
 
+@pytest.mark.slow
 def test_max_features_goes_down_to_lam_however_small(cancer):
     assert SparseSVC("l1", lam=1e-5, max_features=30).fit(*cancer).lam_ == 1e-5
 

@@ -301,7 +301,10 @@ def test_large_numbers_in_every_solver(solver, scale):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("solver", ["gradient", "mm", "adam"])
+@pytest.mark.parametrize(
+    "solver",
+    ["gradient", pytest.param("mm", marks=pytest.mark.slow), pytest.param("adam", marks=pytest.mark.slow)],
+)
 def test_ctrl_c_in_the_middle_of_a_sparse_fit(solver):
     """In a process of its own, from outside, while compiled code runs."""
     code = f"""
