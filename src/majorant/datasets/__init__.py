@@ -4,6 +4,21 @@ from majorant.datasets.catalogue import REGISTRY, DatasetInfo
 from majorant.datasets.data import Data
 from majorant.datasets.readers import read
 from majorant.datasets.registry import available, describe, find, load
+from majorant.datasets.sources import Source, from_arrays, from_blocks, open_source
 from majorant.datasets.writers import write_libsvm
 
-__all__ = ["REGISTRY", "Data", "DatasetInfo", "available", "describe", "find", "load", "read", "write_libsvm"]
+__all__ = [
+    "REGISTRY",
+    "Data",
+    "DatasetInfo",
+    "Source",
+    "available",
+    "describe",
+    "find",
+    "from_arrays",
+    "from_blocks",
+    "load",
+    "open_source",
+    "read",
+    "write_libsvm",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
@@ -15,9 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from majorant.callbacks import Checkpoint
 from majorant.estimators.advice import convergence_advice
 from majorant.estimators.bridge import CallbackSupport, watched
 from majorant.estimators.linear import LinearClassifier, fitted_attributes
+from majorant.estimators.resuming import resumable
 from majorant.estimators.selection import PenaltyParameter
 from majorant.estimators.streams import can_stream, learn
 from majorant.estimators.strengths import limit_features
@@ -208,18 +211,29 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
     # Fitting -----------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> Self:
         """Train on the rows of X with labels y.
 
         Parameters
         ----------
-        X : array or sparse matrix (n_samples, n_features)
-            Not copied if it is float64 or float32, dense or CSR (for a penalty with a kink, the columns in
-            use are, with more than 1,000 features or ``multi_class="joint"``); never changed.
+        X : array or sparse matrix (n_samples, n_features), or Source
+            An array is not copied if it is float64 or float32, dense or CSR (for a penalty with a kink, the
+            columns in use are, with more than 1,000 features or ``multi_class="joint"``); never changed. A
+            `Source` (`majorant.datasets.open_source`) need not fit into memory: every pass reads it anew.
         y : array (n_samples,)
-            Labels of two classes or more, of any type.
+            Labels of two classes or more, of any type. A source has its own, and its own weights.
         sample_weight : array (n_samples,), optional
             Non-negative; a weight of 2 is the same as repeating the row.
+        checkpoint : path or Checkpoint, optional
+            A file for the iterate, replaced every minute and removed at the end. If it is there already, left
+            by a fit of the same problem that was killed, this one goes on from it.
 
         Returns
         -------
@@ -229,7 +243,11 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         """
         training = Training(self, X, y, sample_weight)
         training.start(self._starting_point())
-        with watched(self, training, X, y, sample_weight) as callbacks:
+        with (
+            resumable(self, checkpoint) as saving,
+            watched(self, training, X, y, sample_weight) as watching,
+        ):
+            callbacks = [*watching, *saving]
             if self.max_features is None:
                 potential, results = training.potential, training.run(training.potential, callbacks)
             else:
