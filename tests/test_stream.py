@@ -1,5 +1,6 @@
 """Rows that are read block by block answer as rows in memory do, bit for bit."""
 
+import gc
 import os
 import pickle
 import signal
@@ -198,18 +199,36 @@ def test_an_error_of_the_reader_reaches_the_caller():
 
     with pytest.raises(OSError, match="the disk is gone"):
         SparseSVC().fit(from_blocks(load, 4))
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("majorant reader")]
 
 
-def test_an_error_of_a_question_ends_the_reader():
+def test_after_an_error_nothing_goes_on():
     _, stream = both(memory=5000)
+    begun, ended = [], []
 
     def question(block):
-        raise ZeroDivisionError
+        begun.append(block)
+        if len(begun) == 1:
+            raise ZeroDivisionError
+        time.sleep(0.02)
+        ended.append(block)
 
     with pytest.raises(ZeroDivisionError):
         stream.total(question)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("majorant reader")]
+    assert len(begun) < 5
+    assert len(ended) == len(begun) - 1
+    stream.gram()  # and the next pass is a whole one
+
+
+def test_threads_end_with_the_rows():
+    before = threading.active_count()
+    _, stream = both()
+    stream.gram()
+    assert threading.active_count() > before
+    del stream
+    gc.collect()
+    for _ in range(100):
+        time.sleep(0.01 * (threading.active_count() > before))
+    assert threading.active_count() <= before
 
 
 @pytest.mark.parametrize(
@@ -320,13 +339,13 @@ def test_the_path_and_its_strengths():
     assert lambda_max(source) == pytest.approx(lambda_max(X, y, sample_weight=s), rel=1e-6)
     found = lambda_max(source, penalty_factor=factor)
     assert found == pytest.approx(lambda_max(X, y, sample_weight=s, penalty_factor=factor), rel=1e-4)
-    path = sparse_svc_path(source, lambdas=4, ratio=1e-2, max_iter=5000)
-    memory = sparse_svc_path(X, y, sample_weight=s, lambdas=path.lambdas)
+    path = sparse_svc_path(source, lambdas=3, ratio=0.1, tol=1e-4, delta=1e-2)
+    memory = sparse_svc_path(X, y, sample_weight=s, lambdas=path.lambdas, delta=1e-2)
     assert np.allclose(
-        [model.objective_ for model in path.models], [model.objective_ for model in memory.models], rtol=1e-5
+        [model.objective_ for model in path.models], [model.objective_ for model in memory.models], rtol=2e-4
     )
-    limited = SparseSVC(max_features=2, lam=20.0, max_iter=5000).fit(source)
-    assert len(limited.support_) <= 2
+    limited = SparseSVC(max_features=2, lam=20.0, delta=1e-2, tol=1e-3).fit(source)
+    assert 1 <= len(limited.support_) <= 2
 
 
 def test_what_a_source_cannot_do_is_said(three_classes):
@@ -470,32 +489,31 @@ X = rng.standard_normal((600, 8)) * np.geomspace(0.1, 5.0, 8)
 y = np.where(X[:, 0] + X[:, 3] + 2 * rng.standard_normal(600) > 0, 1, -1)
 source = from_arrays(X, y, rows_per_block=100, memory="50KB")
 model = SparseSVC(lam=5.0, delta=0.1, solver="mm", tol=1e-11).set_callbacks(Slowly())
-model.fit(source, checkpoint=Checkpoint(sys.argv[1], every=0.0, resume=True))
+model.fit(source, checkpoint=Checkpoint(sys.argv[1], every=60.0 * (sys.argv[2] == "0"), resume=True))
 print("objective", repr(model.objective_), model.n_iter_)
 """
 
 
-def test_a_fit_that_was_killed_goes_on_to_the_same_solution(tmp_path):
-    def run(path, pause):
-        return [sys.executable, "-c", KILLED, str(path), str(pause)]
+def test_a_fit_that_was_killed_goes_on_to_the_same_solution(tmp_path, monkeypatch, capsys):
+    def fit(path):
+        monkeypatch.setattr(sys, "argv", ["killed.py", str(path), "0"])
+        exec(KILLED, {})
+        *_, objective, iterations = capsys.readouterr().out.split()
+        return float(objective), int(iterations)
 
-    undisturbed = subprocess.run(
-        run(tmp_path / "other.npz", 0), capture_output=True, text=True, check=True, timeout=100
-    ).stdout.split()
     path = tmp_path / "fit.npz"
-    process = subprocess.Popen(run(path, 0.05), stdout=subprocess.PIPE, text=True)
-    for line in process.stdout:
-        if int(line) == 6:
-            os.kill(process.pid, signal.SIGKILL)
-            break
-    assert process.wait() == -signal.SIGKILL
-    process.stdout.close()
+    command = [sys.executable, "-c", KILLED, str(path), "0.05"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            if int(line) == 8:
+                os.kill(process.pid, signal.SIGKILL)
+                break
+    assert process.returncode == -signal.SIGKILL
     assert path.exists()
-    resumed = subprocess.run(run(path, 0), capture_output=True, text=True, check=True, timeout=100)
-    found = resumed.stdout.split()
-    assert float(found[-2]) == pytest.approx(float(undisturbed[-2]), rel=1e-9)
-    assert int(undisturbed[-1]) > 12
-    assert int(found[-1]) < int(undisturbed[-1])  # not all over again
+    undisturbed, resumed = fit(tmp_path / "other.npz"), fit(path)
+    assert resumed[0] == pytest.approx(undisturbed[0], rel=1e-9)
+    assert undisturbed[1] > 12
+    assert resumed[1] < undisturbed[1] - 5  # not all over again
 
 
 def test_every_class_resumes(three_classes, tmp_path):

@@ -150,6 +150,8 @@ class Training:
 
         with one_thread():
             jobs = min(effective_n_jobs(self.estimator.n_jobs), len(objectives))
+            if isinstance(self.rows[0], StreamRows):
+                jobs = 1  # a pass has threads of its own; two at a time would take twice the memory
             each = _at_the_same_time(jobs) if jobs > 1 else _one_by_one
             results = each(task, list(zip(objectives, self._starts, watchers, strict=True)))
         # From where a non-convex run ended, the next would not leave; it finds its own way, from zero.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,8 @@ def open_source(
     rows_per_block : int, optional
         The rows of a block, where they can be chosen: .npy and CSR arrays.
     block_bytes : int or str, optional
-        The size of a block in memory; by default 16 MiB, or an eighth of `memory` if that is less.
+        The size of a block in memory; by default 8 MiB (dense: or more, for at least twice as many rows
+        as features), but at most an eighth of `memory`.
     memory : int or str, default="1GB"
         How many bytes of the rows a fit may keep. It keeps the first blocks, and reads the others anew in
         every pass.
@@ -85,8 +87,8 @@ def open_source(
     >>> source.n_blocks, source.n_features
     (1, 3)
     """
-    limit = n_bytes(memory)
-    size = min(BLOCK_BYTES, limit // LEAST_BLOCKS) if block_bytes is None else n_bytes(block_bytes)
+    size = None if block_bytes is None else n_bytes(block_bytes)
+    cuts = Cuts(rows_per_block, size, n_bytes(memory))
     if rows_per_block is not None and rows_per_block < 1:
         raise MajorantError(f"rows_per_block={rows_per_block!r} must be at least 1")
     if format is not None and format not in FORMATS:
@@ -96,44 +98,61 @@ def open_source(
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     if not paths:
         raise MajorantError("there is no file in the list of files to open")
-    parts = [_open(os.fspath(each), format, wanted, weight, rows_per_block, size, limit) for each in paths]
+    parts = [_open(os.fspath(each), format, wanted, weight, cuts) for each in paths]
     source = parts[0] if len(parts) == 1 else _chain(parts)
-    source.memory = limit
+    source.memory = cuts.memory
     return source
 
 
-def _open(
-    path: str,
-    format: str | None,
-    wanted: Wanted,
-    weight: str | None,
-    rows_per_block: int | None,
-    block_bytes: int,
-    memory: int,
-) -> Source:
+@dataclass(frozen=True)
+class Cuts:
+    """How large blocks are to be, as far as the user has said so."""
+
+    rows: int | None
+    size: int | None
+    memory: int
+
+    @property
+    def block_bytes(self) -> int:
+        """About how many bytes a block may have."""
+        return self.size or min(BLOCK_BYTES, self.memory // LEAST_BLOCKS)
+
+    def dense_rows(self, row_bytes: int, n_features: int) -> int:
+        """How many rows of a dense matrix make a block.
+
+        Some answers of a block are matrices of all pairs of features: it should be larger than they are.
+        """
+        rows = self.block_bytes // row_bytes
+        if self.size is None:
+            rows = max(rows, min(2 * n_features, self.memory // LEAST_BLOCKS // row_bytes))
+        return self.rows or max(rows, 1)
+
+
+def _open(path: str, format: str | None, wanted: Wanted, weight: str | None, cuts: Cuts) -> Source:
     where = Path(path)
     if format is None and (where.is_dir() or where.suffix.lower() == ".npy"):
-        return _open_arrays(where, wanted, weight, rows_per_block, block_bytes)
+        return _open_arrays(where, wanted, weight, cuts)
     kind = format or format_by_name(path)
     compressed = is_compressed(path)
     if weight is not None and kind != "parquet":
         raise DataFileError("sample weights are read from .npy and Parquet files only", path)
-    if rows_per_block is not None:
+    if cuts.rows is not None:
         raise DataFileError("rows_per_block is for .npy files: others are cut by block_bytes", path)
     if kind == "libsvm" and not compressed:
         from majorant.datasets.sources.libsvm_text import LibsvmSource
 
-        return LibsvmSource(path, wanted, block_bytes)
+        return LibsvmSource(path, wanted, cuts.block_bytes)
     if kind == "parquet":
         from majorant.datasets.sources.parquet import ParquetSource
 
-        return ParquetSource(path, wanted, weight, block_bytes)
+        return ParquetSource(path, wanted, weight, cuts.block_bytes)
     from majorant.datasets.sources.shards import FileSource
 
-    if where.stat().st_size > memory // 2:
+    if where.stat().st_size > cuts.memory // 2:
         raise DataFileError(
             f"{'compressed files' if compressed else f'{kind} files'} are read whole, and this one is too "
-            f"large for memory={memory / 1e6:,.0f} MB: split it, or save it as .npy, Parquet or LIBSVM text",
+            f"large for memory={cuts.memory / 1e6:,.3g} MB: split it, or save it as .npy, Parquet or LIBSVM "
+            "text",
             path,
         )
     options: dict[str, Any] = {
@@ -143,9 +162,7 @@ def _open(
     return FileSource(path, options)
 
 
-def _open_arrays(
-    path: Path, wanted: Wanted, weight: str | None, rows_per_block: int | None, block_bytes: int
-) -> Source:
+def _open_arrays(path: Path, wanted: Wanted, weight: str | None, cuts: Cuts) -> Source:
     from majorant.datasets.sources.npy import CsrFilesSource, NpyFile, NpySource
 
     directory = path if path.is_dir() else path.parent
@@ -155,13 +172,12 @@ def _open_arrays(
     labels, weights = (None if file is None else NpyFile.open(file) for file in (y, weight))
     if path.is_dir() and (path / "indptr.npy").exists():
         return CsrFilesSource(
-            path, labels, weights, features=wanted.features, block_bytes=block_bytes,
-            rows_per_block=rows_per_block,
+            path, labels, weights, features=wanted.features, block_bytes=cuts.block_bytes,
+            rows_per_block=cuts.rows,
         )  # fmt: skip
     matrix = NpyFile.open(path / "X.npy" if path.is_dir() else path)
-    if rows_per_block is None:
-        rows_per_block = max(1, block_bytes // (matrix.row_bytes + 16))
-    source = NpySource(matrix, labels, weights, rows_per_block)
+    width = matrix.shape[1] if len(matrix.shape) > 1 else 1
+    source = NpySource(matrix, labels, weights, cuts.dense_rows(matrix.row_bytes + 16, width))
     if wanted.features not in (None, source.n_features):
         raise DataFileError(f"{source.n_features} features, where {wanted.features} are expected", path)
     return source
