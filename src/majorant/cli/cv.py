@@ -11,6 +11,7 @@ from majorant.cli.grouped import grouped
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.path import Points, Ratio
 from majorant.cli.reading import DataArgument, DataOptions, read_data
+from majorant.cli.running import fit
 from majorant.cli.train import (
     Force,
     ModelArgument,
@@ -18,7 +19,6 @@ from majorant.cli.train import (
     Test,
     check_outputs,
     finish_model,
-    fit,
     sorted_labels,
 )
 

@@ -10,7 +10,7 @@ import typer
 from majorant.cli.grouped import grouped
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.reading import DataArgument, DataOptions, matching, predicted, read_data
-from majorant.cli.train import Force
+from majorant.cli.train import Force, Memory
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +34,7 @@ def predict(
     scores: Annotated[
         bool, typer.Option("--scores", help="Write the values of the decision function after each label.")
     ] = False,
+    memory: Memory = None,
     force: Force = False,
     reading: DataOptions,
     answering: OutputOptions,
@@ -48,6 +49,11 @@ def predict(
         check_output(Path(out), force=force)
     output = Output(answering, to_stderr=True)
     known = load_any(model)
+    if memory is not None:
+        from majorant.cli.streaming import predict_by_blocks
+
+        predict_by_blocks(data, known, out, memory, output, reading=reading, scores=scores, force=force)
+        return
     rows = read_data(data, reading, output, labelled=None)
     if out is None and rows.y is None and not answering.json:
         out, to_stdout = "-", True
@@ -55,12 +61,12 @@ def predict(
     labels = predicted(known, X)
     values = predicted(known, X, "decision_function") if scores else None
     if to_stdout and not answering.json:
-        typer.echo("".join(_lines(labels, values)), nl=False)
+        typer.echo("".join(lines(labels, values)), nl=False)
     elif out is not None and not to_stdout:
         from majorant.files import replacing
 
         with replacing(out, overwrite=force) as file:
-            file.writelines(line.encode() for line in _lines(labels, values))
+            file.writelines(line.encode() for line in lines(labels, values))
         output.facts["predictions"] = out
     if answering.json and out in (None, "-"):
         output.facts["labels"] = labels
@@ -104,7 +110,8 @@ def same(predicted: NDArray[Any], true: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(predicted == true)
 
 
-def _lines(labels: NDArray[Any], values: NDArray[Any] | None) -> list[str]:
+def lines(labels: NDArray[Any], values: NDArray[Any] | None) -> list[str]:
+    """A line for every row: the label, and the scores if there are any."""
     if values is None:
         return [f"{label}\n" for label in labels.tolist()]
     return [

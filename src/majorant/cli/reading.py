@@ -59,7 +59,7 @@ def read_data(
             data = load(source)
         else:
             data = read(
-                source, label=_column(options.label), drop=[_column(name) for name in options.drop],
+                source, label=column(options.label), drop=[column(name) for name in options.drop],
                 format=options.format, zero_based=options.zero_based, labelled=labelled,
             )  # fmt: skip
     assert isinstance(data, Data)
@@ -73,7 +73,7 @@ def read_data(
     return data
 
 
-def _column(name: str | None) -> Any:
+def column(name: str | None) -> Any:
     """A column by its name; by its position where that is what was typed."""
     return int(name) if name is not None and name.isdecimal() else name
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,14 +14,15 @@ from majorant.cli.output import Output, OutputOptions, command_line, command_wor
 from majorant.cli.reading import (
     DataArgument,
     DataOptions,
-    keep_names,
     matching,
     names_of,
     predicted,
     read_data,
 )
+from majorant.cli.running import fit
 
 if TYPE_CHECKING:
+    from majorant.callbacks import Checkpoint
     from majorant.datasets import Data
 
 ModelArgument = Annotated[
@@ -34,6 +34,15 @@ ModelArgument = Annotated[
 # The models of the path that a report shows.
 PICTURED = 30
 
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="For data that do not fit into memory: read them block by block, and keep no more than this, "
+        "e.g. 2GB.",
+        show_default=False,
+    ),
+]
 Force = Annotated[bool, typer.Option("-f", "--force", help="Replace files that exist.")]
 Test = Annotated[str | None, typer.Option("--test", metavar="DATA", help="Data to test the model on.")]
 Report = Annotated[
@@ -65,6 +74,15 @@ def train(
     ] = None,
     test: Test = None,
     report: Report = None,
+    memory: Memory = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Save the way there every minute; if it was, go on from it.",
+            show_default=False,
+        ),
+    ] = None,
     force: Force = False,
     reading: DataOptions,
     answering: OutputOptions,
@@ -75,6 +93,20 @@ def train(
     output = Output(answering)
     penalty, lam = fitting.penalty_name, strength(lam, cost)
     target = None if folds else check_outputs(data, model, report, force=force)
+    saving = checkpoint_of(checkpoint)
+    if memory is not None:
+        from majorant.cli.streaming import train_by_blocks
+
+        refuse_with_memory(
+            {"--standardize": fitting.standardize, "-v": folds, "--report": report, "DATA -": data == "-"}
+        )
+        assert target is not None
+        parameters = {"lam": lam, "max_features": max_features}
+        train_by_blocks(
+            data, target, memory, parameters, output, fitting=fitting, reading=reading, test=test,
+            force=force, saving=saving,
+        )  # fmt: skip
+        return
     rows = read_data(data, reading, output)
     estimator = SparseSVC(
         lam=lam, max_features=max_features, **fitting.parameters(sorted_labels(rows)) | {"penalty": penalty}
@@ -84,11 +116,29 @@ def train(
         _cross_validate(estimator, scales.scaled(rows.X), rows.y, folds, output)
         return
     assert target is not None
-    interrupted = fit(estimator, rows, scales, output)
+    interrupted = fit(estimator, rows, scales, output, saving)
     finish_model(
         estimator, rows, target, output, test=test, report=report, force=force, reading=reading,
         scales=scales, interrupted=interrupted,
     )  # fmt: skip
+    if saving is not None:
+        saving.remove()
+
+
+def refuse_with_memory(options: dict[str, Any]) -> None:
+    """Say which of the options needs all rows in memory, if one was given."""
+    for name, given in options.items():
+        if given:
+            raise typer.BadParameter(f"{name} needs all rows in memory: leave out --memory, or {name}")
+
+
+def checkpoint_of(path: Path | None) -> Checkpoint | None:
+    """What saves the way of a fit."""
+    if path is None:
+        return None
+    from majorant.callbacks import Checkpoint
+
+    return Checkpoint(path, resume=True)
 
 
 def finish_model(
@@ -146,46 +196,7 @@ def sorted_labels(data: Data) -> list[Any]:
     return labels
 
 
-def fit(estimator: Any, data: Data, scales: Scales, output: Output) -> bool:
-    """Train, with progress and warnings for people; whether Ctrl-C ended it with a model to keep."""
-    from majorant.callbacks import LiveProgress
-
-    live = LiveProgress() if output.options.talkative else None
-    if live and hasattr(estimator, "set_callbacks"):
-        estimator.set_callbacks(live.open())
-    X = scales.scaled(data.X)
-    start, interrupted = time.perf_counter(), False
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            estimator.fit(X, data.y)
-        except KeyboardInterrupt:
-            if not hasattr(estimator, "coef_"):
-                raise
-            interrupted = True
-        finally:
-            if live:
-                live.close()
-    scales.unscale(estimator)
-    keep_names(estimator, data)
-    seconds = output.facts["seconds"] = time.perf_counter() - start
-    output.say(
-        f"{'Interrupted: the last iterate is kept.' if interrupted else estimator.status_.value} "
-        f"({_certainty(estimator)}, {estimator.n_iter_} iterations, {seconds:.2f} s)"
-    )
-    for warning in caught:
-        if issubclass(warning.category, UserWarning):
-            output.warn(str(warning.message))
-    return interrupted
-
-
-def _certainty(estimator: Any) -> str:
-    from majorant.status import Certificate
-
-    return str(Certificate(estimator.stationarity_, estimator.gap_))
-
-
-def write(estimator: Any, data: Data, path: Path, output: Output, *, force: bool) -> None:
+def write(estimator: Any, data: Any, path: Path, output: Output, *, force: bool) -> None:
     """The model to its file, with what it was trained on and how."""
     from majorant.persistence import Provenance, save_model
 

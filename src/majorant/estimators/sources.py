@@ -99,23 +99,27 @@ class _Labelled:
         self._known: set[int] = set()
 
     def __call__(self, i: int, raw: RawBlock) -> Block:
-        X, y, weight = checked(self.source, i, raw, known=i in self._known)
-        if X is raw.X:
-            self._known.add(i)
+        known = i in self._known
+        X, y, weight = checked(self.source, i, raw, known=known)
         assert y is not None
-        codes = self._codes(i, y)
         s = np.ones(len(y)) if weight is None else weight
-        if self.factors is not None:
-            with np.errstate(over="ignore"):  # what overflows is refused, with advice, by check_scale
-                s = s * self.factors[codes]
-        signs = np.where(codes == 1, 1.0, -1.0) if len(self.classes) == 2 else codes.astype(np.float64)
-        return make_block(X, signs, s, intercept=self.intercept)
-
-    def _codes(self, i: int, y: NDArray[Any]) -> NDArray[np.intp]:
-        codes = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
-        if not np.array_equal(self.classes[codes], y):
+        signs: Vector
+        if len(self.classes) == 2:
+            codes: NDArray[Any] = (y == self.classes[1]).view(np.int8)
+            signs = codes.astype(np.float64)
+            signs *= 2.0
+            signs -= 1.0
+        else:
+            codes = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
+            signs = codes.astype(np.float64)
+        if not known and not np.array_equal(self.classes[codes], y):
             raise MajorantError(
                 f"{self.source.name}, block {i} has labels that it did not have in the first pass: its rows "
                 "must stay the same"
             )
-        return codes
+        if self.factors is not None:
+            with np.errstate(over="ignore"):  # what overflows is refused, with advice, by check_scale
+                s = s * self.factors[codes]
+        if X is raw.X:
+            self._known.add(i)
+        return make_block(X, signs, s, intercept=self.intercept)

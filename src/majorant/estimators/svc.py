@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from majorant.callbacks import Checkpoint
-from majorant.estimators.advice import convergence_advice
+from majorant.estimators.advice import convergence_advice, overall, severity
 from majorant.estimators.bridge import CallbackSupport, watched
 from majorant.estimators.linear import LinearClassifier, fitted_attributes
 from majorant.estimators.resuming import resumable
@@ -28,7 +28,7 @@ from majorant.estimators.training import Training
 from majorant.estimators.zeros import round_to_zero
 from majorant.potentials import Potential
 from majorant.solvers import Descent, Solver
-from majorant.status import Certificate, Matrix, Result, Status
+from majorant.status import Matrix, Result, Status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -257,7 +257,7 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         if self.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if not self.converged_ and self.status_ is not Status.STOPPED:  # which was asked for
-            worst = max(results, key=_severity)
+            worst = max(results, key=severity)
             warnings.warn(convergence_advice(worst, self.solver_, self.tol), ConvergenceWarning, stacklevel=2)
         return self
 
@@ -346,10 +346,10 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         self._stream: list[Descent] | None = None
         self.t_ = training.rows[0].n_samples
         self.n_iter_ = max(1, *(result.n_iter for result in results))
-        self.status_ = max(results, key=_severity).status
+        self.status_ = max(results, key=severity).status
         self.converged_ = self.status_.converged
         self.objective_ = float(sum(at.value for at in ends))
-        certificate = _overall(results)
+        certificate = overall(results)
         self.gap_, self.stationarity_ = certificate.gap, certificate.stationarity
         reached = sum(result.iterate.value for result in results)
         self.lower_bound_ = float((1.0 - certificate.gap) * reached)
@@ -363,19 +363,3 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         for name, value in fitted_attributes(classes, theta, dtype).items():
             setattr(self, name, value)
         self.lam_ = float(getattr(potential, "lam", np.nan))
-
-
-def _severity(result: Result) -> int:
-    """How bad the reason is for which a run has stopped: the worst of several is what a user is told."""
-    order = [Status.CONVERGED, Status.STOPPED, Status.STALLED, Status.MAX_ITER, Status.TIME_LIMIT]
-    order += [Status.NOT_FINITE, Status.INTERRUPTED]
-    return order.index(result.status)
-
-
-def _overall(results: Sequence[Result]) -> Certificate:
-    """What is certain of several problems together: the gap of the sum of their Φ, the worst stationarity."""
-    values = np.array([result.iterate.value for result in results])
-    gaps = np.array([result.certificate.gap for result in results])
-    total = values.sum()
-    gap = float(gaps @ values / total) if total > 0.0 else float(gaps.max())
-    return Certificate(float(np.max([result.certificate.stationarity for result in results])), gap)

@@ -35,7 +35,7 @@ __all__ = [
 DEFAULT_MEMORY = 10**9
 """Bytes that a fit keeps of the rows, if nobody says how many."""
 
-BLOCK_BYTES = 8 * 2**20
+BLOCK_BYTES = 4 * 2**20
 """How large a block is in memory, if nobody says: small enough for the cache of a processor."""
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}

@@ -58,7 +58,7 @@ def open_source(
     rows_per_block : int, optional
         The rows of a block, where they can be chosen: .npy and CSR arrays.
     block_bytes : int or str, optional
-        The size of a block in memory; by default 8 MiB (dense: or more, for at least twice as many rows
+        The size of a block in memory; by default 4 MiB (dense: or more, for at least twice as many rows
         as features), but at most an eighth of `memory`.
     memory : int or str, default="1GB"
         How many bytes of the rows a fit may keep. It keeps the first blocks, and reads the others anew in
