@@ -71,8 +71,8 @@ def train(directory: Path, n: int, memory: str | None) -> dict[str, float]:
     return json.loads(facts) | {"peak": 1024 * int(peak)}
 
 
-def turns(path: str) -> list[tuple[float, float]]:
-    """Seconds of plain reading, and of a pass, in turn; nothing is kept."""
+def turns(path: str) -> list[list[float]]:
+    """Seconds of plain reading, of a pass, and of the processor for each, in turn; nothing is kept."""
     from majorant import SparseSVC
     from majorant.blas import one_thread
     from majorant.datasets import open_source
@@ -85,13 +85,18 @@ def turns(path: str) -> list[tuple[float, float]]:
     with one_thread():
         rows.survey  # noqa: B018
         for k in range(5):
-            start = time.perf_counter()
+            clocks = [clock()]
             for i in range(source.n_blocks):
                 source.load(i)
-            middle = time.perf_counter()
+            clocks.append(clock())
             rows.loss(np.full(source.n_features + 1, 0.01 + 0.01 * k))
-            found.append((middle - start, time.perf_counter() - middle))
+            clocks.append(clock())
+            found.append(np.diff(clocks, axis=0).T.ravel().tolist())
     return found
+
+
+def clock() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
 
 
 def main() -> None:
@@ -117,9 +122,11 @@ def compare(directory: Path, given: argparse.Namespace) -> None:
     size = os.path.getsize(directory / "X.npy")
     print(f"{n:,} rows × {FEATURES} features, {size / 1e9:.2f} GB on disk, --memory {given.memory}")
     pairs = itself("--turns", str(directory / "X.npy"))
-    reading, passing = (statistics.median(column) for column in zip(*pairs, strict=True))
-    print(f"reading the blocks   {reading:8.2f} s   {size / reading / 1e9:.2f} GB/s")
-    print(f"a pass, nothing kept {passing:8.2f} s   {size / passing / 1e9:.2f} GB/s")
+    reading, passing, busy, busier = (statistics.median(column) for column in zip(*pairs, strict=True))
+    print(f"reading the blocks   {reading:8.2f} s   {size / reading / 1e9:.2f} GB/s, processor {busy:.2f} s")
+    print(
+        f"a pass, nothing kept {passing:8.2f} s   {size / passing / 1e9:.2f} GB/s, processor {busier:.2f} s"
+    )
     print(f"throughput of a pass {reading / passing:8.0%}     of the reading (medians of {len(pairs)})")
     stream = train(directory, n, given.memory)
     print(
