@@ -213,11 +213,11 @@ def test_a_model_stopped_early_by_choice_hides_no_iteration_limit(iris):
 
 
 def test_every_class_has_a_checkpoint_of_its_own(iris, tmp_path):
-    model = SparseSVC("l2").set_callbacks(Checkpoint(tmp_path / "theta.npy")).fit(*iris)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [f"theta-{k}.npy" for k in range(3)]
+    model = SparseSVC("l2").set_callbacks(Checkpoint(tmp_path / "fit.npz")).fit(*iris)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"fit-{k}.npz" for k in range(3)]
     for row in range(3):
         expected = np.append(model.coef_[row], model.intercept_[row])
-        assert np.allclose(np.load(tmp_path / f"theta-{row}.npy"), expected)
+        assert np.allclose(np.load(tmp_path / f"fit-{row}.npz")["theta"], expected)
 
 
 # The progress bar ------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def seconds(monkeypatch):
         now[0] += now[1]
         return now[0]
 
-    monkeypatch.setattr("majorant.callbacks.limits.time.monotonic", look)
+    monkeypatch.setattr("majorant.callbacks.checkpoint.time.monotonic", look)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     return now

@@ -6,8 +6,9 @@ rest: `for_problem` is then asked for a callback for each, since classes may be 
 """
 
 from majorant.callbacks.base import Callback
+from majorant.callbacks.checkpoint import Checkpoint
 from majorant.callbacks.early_stopping import EarlyStopping
-from majorant.callbacks.limits import Checkpoint, TimeLimit
+from majorant.callbacks.limits import TimeLimit
 from majorant.callbacks.progress import LiveProgress, ModelsProgress, Progress, last_line, progress_fraction
 
 __all__ = [

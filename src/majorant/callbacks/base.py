@@ -19,6 +19,8 @@ class Callback:
     ...         return Status.STOPPED if record.iteration == 10 else None
     """
 
+    start_theta: Vector | None = None
+    """The θ to begin at: the driver looks here after `on_begin`."""
     best_theta: Vector | None = None
     """The θ to keep instead of the last one: the driver looks here when a run has ended."""
 

@@ -12,6 +12,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from majorant.callbacks.base import Callback, name_of
+from majorant.rows.between import Pass
 from majorant.status import Evaluated, Record, Result, Status
 
 if TYPE_CHECKING:
@@ -105,6 +106,10 @@ class LiveProgress(Callback):
         self._display.show(id(self), self._label, self._reached, state, record.time)
         return None
 
+    def on_pass(self, state: Pass) -> None:
+        """Between two blocks of rows that are read from a disk: how far this pass is."""
+        self._display.show_pass(state)
+
     def on_end(self, result: Result) -> None:
         self._display.remove(id(self))
         self._display.end(self._label + last_line(result.status, str(result.certificate), result.n_iter))
@@ -161,6 +166,8 @@ class _Display:
         self._shown = 0.0
         self._bars: Any = None
         self._tasks: dict[int, Any] = {}
+        self._since = 0.0
+        self._latest: tuple[int, str, float, str] = (0, "", 0.0, "")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Display, (self.every, self.stream)  # a lock and a terminal stay in their process
@@ -178,11 +185,23 @@ class _Display:
         with self._lock:
             if self._runs == 0:
                 first = BEFORE_DRAWING - BETWEEN_DRAWINGS if self._drawn else 0.0
-                self._shown = time.monotonic() + first
+                self._since = time.monotonic()
+                self._shown = self._since + first
             self._runs += 1
 
-    def show(self, run: int, label: str, fraction: float, state: str, seconds: float) -> None:
+    def show_pass(self, state: Pass) -> None:
+        """Add to what was shown last how far a pass is."""
+        run, label, fraction, text = self._latest
+        reading = f"pass {state.number}: {state.done / state.blocks:.0%} of {state.expected:.2g} s"
+        seconds = time.monotonic() - self._since
+        self.show(run, label, fraction, f"{text}  {reading}".lstrip(), seconds, latest=False)
+
+    def show(
+        self, run: int, label: str, fraction: float, state: str, seconds: float, *, latest: bool = True
+    ) -> None:
         with self._lock:
+            if latest:
+                self._latest = run, label, fraction, state
             drawn, now = self._drawn, time.monotonic()
             due = now - self._shown >= (BETWEEN_DRAWINGS if drawn else self.every)
             if due:
@@ -205,6 +224,7 @@ class _Display:
     def remove(self, run: int) -> None:
         """Forget the bar of a run."""
         with self._lock:
+            self._latest = (0, "", 0.0, "")
             if run in self._tasks:
                 self._bars.remove_task(self._tasks.pop(run))
 

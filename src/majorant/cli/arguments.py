@@ -32,6 +32,15 @@ ModelToWrite = Annotated[
 ]
 Force = Annotated[bool, typer.Option("-f", "--force", help="Replace files that exist.")]
 Test = Annotated[str | None, typer.Option("--test", metavar="DATA", help="Data to test the model on.")]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="For data that do not fit into memory: read them block by block, and keep no more than this, "
+        "e.g. 2GB.",
+        show_default=False,
+    ),
+]
 Points = Annotated[int, typer.Option(min=1, help="How many strengths.")]
 Ratio = Annotated[float, typer.Option(help="The smallest strength, relative to the largest.")]
 
@@ -83,6 +92,11 @@ class DataOptions:
             "header": not self.no_header,
             "zero_based": self.zero_based,
         }
+
+    @property
+    def source_options(self) -> dict[str, Any]:
+        """The same for `majorant.datasets.open_source`, which reads no CSV."""
+        return {name: value for name, value in self.reader_options.items() if name != "header"}
 
 
 @dataclass(frozen=True)

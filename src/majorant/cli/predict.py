@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from majorant.cli.arguments import DataArgument, DataOptions, Force, ModelToRead
+from majorant.cli.arguments import DataArgument, DataOptions, Force, Memory, ModelToRead
 from majorant.cli.grouped import grouped
 from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.reading import matching, read_data
-from majorant.cli.writing import check_output
-from majorant.errors import MajorantError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-STDOUT = Path("-")
+from majorant.cli.writing import STDOUT, check_output, lines_of
 
 
 @grouped
@@ -35,6 +29,7 @@ def predict(
     scores: Annotated[
         bool, typer.Option("--scores", help="Write the values of the decision function after each label.")
     ] = False,
+    memory: Memory = None,
     force: Force = False,
     reading: DataOptions,
     answering: OutputOptions,
@@ -45,6 +40,12 @@ def predict(
         check_output(out, data, model, force=force)
     output = Output(answering, to_stderr=True)
     known = Model.read(model)
+    if memory is not None:
+        from majorant.cli.streaming import open_data, predict_by_blocks
+
+        source = open_data(data, reading, memory, output, labelled=None)
+        predict_by_blocks(source, known, out, output, scores=scores, force=force)
+        return
     rows = read_data(data, reading, output, labelled=None)
     X = matching(rows, known, output)
     labels = known.predict(X)
@@ -55,12 +56,12 @@ def predict(
         out is None and rows.y is None
     ):  # what else could be wanted of rows without labels
         out = STDOUT
-        typer.echo("".join(_lines(labels, values)), nl=False)
+        typer.echo("".join(lines_of(labels, values)), nl=False)
     elif out is not None:
         from majorant.files import replacing
 
         with replacing(out, overwrite=force) as file:
-            file.writelines(line.encode() for line in _lines(labels, values))
+            file.writelines(line.encode() for line in lines_of(labels, values))
         output.facts["predictions"] = str(out)
         output.say(f"Labels written to {out}")
     if rows.y is not None:
@@ -71,16 +72,3 @@ def predict(
         )
         output.facts |= {"accuracy": right / len(labels), "right": right}
     output.finish(rows=len(labels))
-
-
-def _lines(labels: NDArray[Any], values: NDArray[Any] | None) -> list[str]:
-    texts = [str(label) for label in labels.tolist()]
-    for text in set(texts):
-        if len(text.splitlines()) != 1:
-            raise MajorantError(f"the label {text!r} does not fit on a line: --json can hold it")
-    if values is None:
-        return [f"{text}\n" for text in texts]
-    return [
-        f"{text} {' '.join(map(repr, row))}\n"
-        for text, row in zip(texts, values.reshape(len(texts), -1).tolist(), strict=True)
-    ]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from majorant.cli.arguments import DataArgument, DataOptions, ModelOptions, ModelToWrite
+from majorant.cli.arguments import DataArgument, DataOptions, Memory, ModelOptions, ModelToWrite
 from majorant.cli.fitting import PenaltyOptions, strength
 from majorant.cli.grouped import grouped
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.reading import labels_of, read_data
 from majorant.cli.training import Job, Scales
+from majorant.cli.writing import check_output, default_model
 
 if TYPE_CHECKING:
+    from majorant.callbacks import Checkpoint
     from majorant.datasets import Data
 
 
@@ -39,6 +42,15 @@ def train(
         int | None,
         typer.Option("-v", min=2, metavar="FOLDS", help="LIBLINEAR: only the accuracy by cross-validation."),
     ] = None,
+    memory: Memory = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Save the way there every minute; if it was, go on from it.",
+            show_default=False,
+        ),
+    ] = None,
     writing: ModelOptions,
     reading: DataOptions,
     answering: OutputOptions,
@@ -56,10 +68,42 @@ def train(
         estimator = SparseSVC(**parameters, **fitting.parameters(labels_of(rows)))
         _cross_validate(estimator, rows, folds, output, standardize=fitting.standardize)
         return
+    saving = _checkpoint(checkpoint)
+    if memory is not None:
+        if fitting.standardize or writing.report is not None or data == "-":
+            raise typer.BadParameter(
+                "--standardize, --report and stdin need all rows in memory", param_hint="--memory"
+            )
+        from majorant.cli.streaming import labels_of as labels_in
+        from majorant.cli.streaming import open_data, train_by_blocks
+
+        target = default_model(data) if model is None else model
+        check_output(target, data, force=writing.force)
+        source = open_data(data, reading, memory, output)
+        test = (
+            None
+            if writing.test is None
+            else open_data(writing.test, reading, memory, output, what="test_data")
+        )
+        labels = labels_in(source) if fitting.class_weight else []
+        estimator = SparseSVC(**parameters, **fitting.parameters(labels))
+        train_by_blocks(estimator, source, test, target, output, force=writing.force, saving=saving)
+        return
     job = Job.prepare(data, model, writing, reading, output, standardize=fitting.standardize)
     estimator = SparseSVC(**parameters, **fitting.parameters(labels_of(job.data)))
-    interrupted = job.fit(estimator, output)
+    interrupted = job.fit(estimator, output, saving)
     job.finish(estimator, output, interrupted=interrupted)
+    if saving is not None:
+        saving.remove()
+
+
+def _checkpoint(path: Path | None) -> Checkpoint | None:
+    """What saves the way of a fit."""
+    if path is None:
+        return None
+    from majorant.callbacks import Checkpoint
+
+    return Checkpoint(path, resume=True)
 
 
 def _cross_validate(estimator: Any, data: Data, folds: int, output: Output, *, standardize: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from majorant.cli.writing import check_output, default_model, write_model, write
 from majorant.errors import MajorantError
 
 if TYPE_CHECKING:
+    from majorant.callbacks import Checkpoint
     from majorant.cli.models import Estimator
     from majorant.datasets import Data
     from majorant.estimators.path import Path as StrengthPath
@@ -101,9 +103,9 @@ class Job:
             _check_labels(data, test)
         return cls(data, test, target, options, Scales(data.X, wanted=standardize))
 
-    def fit(self, estimator: Estimator, output: Output) -> bool:
+    def fit(self, estimator: Estimator, output: Output, saving: Checkpoint | None = None) -> bool:
         """Train; whether Ctrl-C ended it with a model to keep."""
-        interrupted = fit(estimator, self.scales.scaled(self.data.X), self.data.y, output)
+        interrupted = fit(estimator, self.scales.scaled(self.data.X), self.data.y, output, saving)
         self.scales.unscale(estimator)
         return interrupted
 
@@ -154,19 +156,21 @@ def _check_labels(data: Data, test: Data) -> None:
         raise MajorantError(f"{test.source} has the label {strange[0]}, which {data.source} does not have")
 
 
-def fit(estimator: Estimator, X: Any, y: Any, output: Output) -> bool:
+def fit(estimator: Estimator, X: Any, y: Any, output: Output, saving: Checkpoint | None = None) -> bool:
     """Train, with progress and warnings for people; whether Ctrl-C ended it with a model to keep."""
     from majorant import SparseSVC
     from majorant.callbacks import LiveProgress
+    from majorant.rows.between import between_blocks
     from majorant.status import Certificate
 
     live = LiveProgress() if output.options.talkative and isinstance(estimator, SparseSVC) else None
     if live:
         estimator.set_callbacks(live.open())
     start, interrupted = time.perf_counter(), False
-    with output.relayed_warnings():
+    options = {} if saving is None else {"checkpoint": saving}
+    with output.relayed_warnings(), between_blocks(live.on_pass) if live else nullcontext():
         try:
-            estimator.fit(X, y)
+            estimator.fit(X, y, **options)
         except KeyboardInterrupt:
             if "coef_" not in vars(estimator):
                 output.warn("there is no model yet to be written")

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from majorant.cli.models import Model
 from majorant.cli.output import Output, command_line, command_words
+from majorant.errors import MajorantError
 
 if TYPE_CHECKING:
-    from majorant.datasets import Data
+    from numpy.typing import NDArray
+
+STDOUT = Path("-")
 
 
 def check_output(path: Path, *inputs: str | Path, force: bool) -> None:
@@ -34,8 +37,22 @@ def default_model(data: str) -> Path:
     return Path(("stdin" if data == "-" else Path(data).name) + ".model")
 
 
+def lines_of(labels: NDArray[Any], values: NDArray[Any] | None) -> list[str]:
+    """A line for every row: the label, and the scores if there are any."""
+    texts = [str(label) for label in labels.tolist()]
+    for text in set(texts):
+        if len(text.splitlines()) != 1:
+            raise MajorantError(f"the label {text!r} does not fit on a line: --json can hold it")
+    if values is None:
+        return [f"{text}\n" for text in texts]
+    return [
+        f"{text} {' '.join(map(repr, row))}\n"
+        for text, row in zip(texts, values.reshape(len(texts), -1).tolist(), strict=True)
+    ]
+
+
 def write_model(
-    model: Model, data: Data, path: Path, output: Output, *, standardized: bool, force: bool
+    model: Model, data: Any, path: Path, output: Output, *, standardized: bool, force: bool
 ) -> None:
     """The model to its file, with what it was trained on and how."""
     from majorant.persistence import Provenance, save_model

@@ -12,7 +12,7 @@ from majorant.datasets.labels import labels_from_array
 from majorant.datasets.wanted import Found, Wanted, choose_columns, reason
 from majorant.errors import DataFileError, MajorantError
 
-__all__ = ["read_arrow_table"]
+__all__ = ["labels_of", "numbers_of", "read_arrow_table"]
 
 
 def read_arrow_table(content: Content, wanted: Wanted, kind: str) -> Found:
@@ -35,10 +35,10 @@ def read_arrow_table(content: Content, wanted: Wanted, kind: str) -> Found:
         raise DataFileError("there are no rows in this file", content.path)
     X = np.empty((table.num_rows, len(features)))
     for place, j in enumerate(features):
-        X[:, place] = _numbers(pyarrow, table.column(j), names[j], content.path)
+        X[:, place] = numbers_of(table.column(j), names[j], content.path)
     y = None
     if label is not None and wanted.labelled is not False:
-        y = _labels(pyarrow, table.column(label), names[label], content.path)
+        y = labels_of(table.column(label), names[label], content.path)
     return Found(X, y, tuple(names[j] for j in features))
 
 
@@ -59,7 +59,10 @@ def _arrow(pyarrow: Any, data: bytes) -> Any:
     return ipc.open_stream(buffer).read_all()
 
 
-def _numbers(pyarrow: Any, column: Any, name: str, path: str) -> NDArray[np.float64]:
+def numbers_of(column: Any, name: str, path: str) -> NDArray[np.float64]:
+    """A column of features, which must be finite numbers."""
+    import pyarrow
+
     column = _decoded(pyarrow, column)
     kinds = pyarrow.types
     if name.startswith("__index_level_"):
@@ -92,7 +95,10 @@ def _numbers(pyarrow: Any, column: Any, name: str, path: str) -> NDArray[np.floa
     return numbers
 
 
-def _labels(pyarrow: Any, column: Any, name: str, path: str) -> NDArray[Any]:
+def labels_of(column: Any, name: str, path: str) -> NDArray[Any]:
+    """A column of labels, none of them missing."""
+    import pyarrow
+
     column = _decoded(pyarrow, column)
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])

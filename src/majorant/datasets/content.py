@@ -15,7 +15,7 @@ from typing import IO, Any, Self
 
 from majorant.errors import DataFileError
 
-__all__ = ["COMPRESSIONS", "Content"]
+__all__ = ["COMPRESSIONS", "Content", "is_compressed"]
 
 
 def _gzip(file: IO[bytes], mode: str = "rb") -> gzip.GzipFile:
@@ -35,6 +35,12 @@ _HEADS = {
 _LONGEST_HEAD = max(map(len, _HEADS))
 # Fits into the second cache of a core together with what is made of it.
 _CHUNK = 1 << 20
+
+
+def is_compressed(path: str | os.PathLike[str]) -> bool:
+    """Whether the first bytes of a file are those of a compression."""
+    with Content(path) as content:
+        return content.compressed
 
 
 class Content(io.RawIOBase):
@@ -61,7 +67,7 @@ class Content(io.RawIOBase):
         except OSError as error:
             raise DataFileError(f"cannot be read: {error.strerror}", self.path) from None
         kind = next((kind for start, kind in _HEADS.items() if head.startswith(start)), None)
-        self._compressed = kind is not None
+        self.compressed = kind is not None
         self._stream = whole if kind is None else COMPRESSIONS[kind](whole)
 
     @property
@@ -101,7 +107,7 @@ class Content(io.RawIOBase):
                 "the compressed data end too early: a part of the file is missing", self.path
             ) from None
         except (OSError, zlib.error, lzma.LZMAError) as error:
-            if self._compressed:
+            if self.compressed:
                 raise DataFileError(f"the compressed data are damaged ({error})", self.path) from None
             raise DataFileError(f"cannot be read ({error})", self.path) from None
         self._sha256.update(part)

@@ -17,13 +17,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from majorant.datasets.content import Content
 from majorant.datasets.labels import labels_from_array
 from majorant.datasets.wanted import Found, Wanted
 from majorant.errors import DataFileError
 
-__all__ = ["read_libsvm"]
+__all__ = ["Parser", "read_libsvm", "whole_lines"]
 
 MOST_FEATURES = 2**31 - 1
 
@@ -35,13 +36,13 @@ def read_libsvm(content: Content, wanted: Wanted) -> Found:
             "the columns of LIBSVM text have no names: label and drop are for tables (format= says what a "
             "file is)", content.path,
         )  # fmt: skip
-    parser = _Parser(content.path, wanted)
-    for text in _whole_lines(content.chunks()):
+    parser = Parser(content.path, wanted)
+    for text in whole_lines(content.chunks()):
         parser.feed(text)
     return parser.finish()
 
 
-def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The same bytes, cut at line ends; the last line gets one if it has none."""
     pending: list[bytes] = []
     for chunk in chunks:
@@ -54,26 +55,31 @@ def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield rest + b"\n"
 
 
-class _Parser:
-    """Takes whole lines, a piece of text at a time, and puts together what they say."""
+class Parser:
+    """Takes whole lines, a piece of text at a time, and puts together what they say.
 
-    def __init__(self, path: str, wanted: Wanted) -> None:
+    `lines` are those before the first piece, and `labelled` says whether they begin with labels, if that is
+    known: for a text that is read from the middle.
+    """
+
+    def __init__(self, path: str, wanted: Wanted, *, lines: int = 0, labelled: bool | None = None) -> None:
         from majorant.datasets import decimals, libsvm_kernels
 
         self._kernels, self._powers = libsvm_kernels, decimals.powers_of_five()
         self.path, self.wanted = path, wanted
-        self._has_labels: bool | None = True if wanted.labelled else None
+        self.labelled: bool | None = True if wanted.labelled else labelled
+        self.lines, self.widest = lines, 0
         self._undecided: list[bytes] = []
-        self._lines = self._rows = self._entries = self._widest = 0
+        self._rows = self._entries = 0
         self._labels, self._stops, self._columns, self._values = ([] for _ in range(4))  # type: ignore[var-annotated]
         self._room = 0
 
     def feed(self, text: bytes) -> None:
-        if self._has_labels is None:
+        if self.labelled is None:
             # Comments and empty lines wait for the first row, which says what to make of them.
             self._undecided.append(text)
-            self._has_labels = _first_token_is_a_label(text)
-            if self._has_labels is None:
+            self.labelled = _first_token_is_a_label(text)
+            if self.labelled is None:
                 return
             text = b"".join(_emptied(self._undecided))
         self._parse(text)
@@ -86,7 +92,7 @@ class _Parser:
         base = 0 if self.wanted.zero_based else 1
         features = MOST_FEATURES if self.wanted.features is None else self.wanted.features
         error = k.parse(
-            np.frombuffer(text, dtype=np.uint8), self._has_labels is not False, base, features, self._powers,
+            np.frombuffer(text, dtype=np.uint8), self.labelled is not False, base, features, self._powers,
             labels, stops, columns, values, hard, counts,
         )  # fmt: skip
         rows, entries = counts[k.ROWS], counts[k.ENTRIES]
@@ -102,15 +108,24 @@ class _Parser:
                     self._fail(text, start, k.VALUE_SIZE)
         if error != k.FINE:
             self._fail(text, int(counts[k.PLACE]), error)
-        if self._has_labels is not False:
+        if self.labelled is not False:
             self._labels.append(labels[:rows].copy())
         self._stops.append(stops[:rows] + self._entries)
         self._columns.append(columns[:entries].copy())
         self._values.append(values[:entries].copy())
         self._rows += int(rows)
         self._entries += int(entries)
-        self._lines += int(counts[k.LINES])
-        self._widest = max(self._widest, int(counts[k.WIDEST]))
+        self.lines += int(counts[k.LINES])
+        self.widest = max(self.widest, int(counts[k.WIDEST]))
+
+    def drain(self) -> tuple[NDArray[np.float64], int, int]:
+        """The labels, rows and entries since the last time, of which nothing is kept."""
+        labels = np.concatenate([np.zeros(0), *self._labels])
+        rows, entries = self._rows, self._entries
+        for pieces in (self._labels, self._stops, self._columns, self._values):
+            pieces.clear()
+        self._rows = self._entries = 0
+        return labels, rows, entries
 
     def finish(self) -> Found:
         import scipy.sparse as sp
@@ -119,7 +134,7 @@ class _Parser:
             self._parse(b"".join(_emptied(self._undecided)))
         if not self._rows:
             raise DataFileError("there are no rows in this file", self.path)
-        features = self._widest if self.wanted.features is None else self.wanted.features
+        features = self.widest if self.wanted.features is None else self.wanted.features
         if not features:
             raise DataFileError("no row has a feature", self.path)
         kind = np.int32 if self._entries <= np.iinfo(np.int32).max else np.int64
@@ -143,7 +158,7 @@ class _Parser:
             self._room = size
 
     def _fail(self, text: bytes, place: int, error: int) -> NoReturn:
-        line = self._lines + text.count(b"\n", 0, place) + 1
+        line = self.lines + text.count(b"\n", 0, place) + 1
         column = place - (text.rfind(b"\n", 0, place) + 1) + 1
         raise DataFileError(
             self._explain(text[place : text.index(b"\n", place)], error), self.path, line, column

@@ -22,7 +22,7 @@ ROWS, ENTRIES, HARDS, LINES, WIDEST, PLACE = range(6)
 """Where `counts` has what: the rows, entries, hard numbers and lines so far, one more than the largest
 column, and where the error is."""
 
-LARGEST_LABEL = 2.0**53
+LARGEST_LABEL = 2.0**53 - 1.0  # beyond, whole numbers are rounded to others
 
 
 @compiled

@@ -11,7 +11,7 @@ from majorant.datasets.data import Data
 from majorant.datasets.wanted import Found, Wanted
 from majorant.errors import DataFileError, MajorantError
 
-__all__ = ["FORMATS", "read"]
+__all__ = ["FORMATS", "format_by_name", "read"]
 
 FORMATS = ("libsvm", "csv", "tsv", "parquet", "arrow", "npz", "mat")
 
@@ -96,13 +96,14 @@ def read(
         drop = (drop,)
     wanted = Wanted(label, labelled, features, tuple(drop), zero_based, header)
     with Content(source) as content:
-        found = _read(content, format or _format_by_name(source), wanted)
+        found = _read(content, format or format_by_name(source), wanted)
         if features is not None and found.X.shape[1] != features:
             raise DataFileError(f"{found.X.shape[1]} features, where {features} are expected", content.path)
         return Data(found.X, found.y, found.feature_names, os.fspath(source), content.sha256)
 
 
-def _format_by_name(source: str | os.PathLike[str]) -> str:
+def format_by_name(source: str | os.PathLike[str]) -> str:
+    """The format that the ending of a name says."""
     name = PurePath(source)
     if name.suffix.lower() in COMPRESSIONS:
         name = name.with_suffix("")

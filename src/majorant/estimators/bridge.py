@@ -50,7 +50,7 @@ class CallbackSupport(CallbackSupportMixin):  # type: ignore[misc]
         Parameters
         ----------
         *callbacks : Callback or sklearn.callback.FitCallback
-            E.g. ``TimeLimit(60)`` or ``Checkpoint("theta.npy")`` of `majorant.callbacks`; with
+            E.g. ``TimeLimit(60)`` or ``Checkpoint("fit.npz")`` of `majorant.callbacks`; with
             scikit-learn 1.9 or later also those of `sklearn.callback`, to which an iteration is a task.
 
         Returns

@@ -33,6 +33,7 @@ from majorant.estimators.selection import PenaltyParameter
 from majorant.estimators.svc import SparseSVC
 from majorant.estimators.training import Training, resolve_names
 from majorant.potentials import Potential
+from majorant.rows import Source
 from majorant.solvers import Solver
 from majorant.status import Status, Vector
 
@@ -179,6 +180,11 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         self
         """
         _raise_for_params(params, self, "fit")
+        if isinstance(X, Source):
+            raise TypeError(
+                "SparseSVCCV needs rows that are in memory, to cut them into folds: for a source, fit "
+                "sparse_svc_path and compare path.models on another source by their score."
+            )
         template = self._template()
         training = Training(template, X, y, sample_weight)
         self.lambdas_ = strengths_for(training, self.lambdas, self.ratio)

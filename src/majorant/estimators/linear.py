@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -9,8 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from majorant.rows.sources import RawBlock, Source
+from majorant.rows.stream import read_ahead
 from majorant.status import Matrix
 
 if TYPE_CHECKING:
@@ -37,13 +40,15 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
     intercept_: NDArray[Any]
     classes_: NDArray[Any]
     support_: NDArray[np.intp]
+    n_features_in_: int
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """w·x + β for every row of X.
 
         Parameters
         ----------
-        X : array or sparse matrix (n_samples, n_features)
+        X : array or sparse matrix (n_samples, n_features), or Source
+            A source is read block by block.
 
         Returns
         -------
@@ -51,10 +56,15 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
             With two classes, positive for the second; with more, the largest is the class predicted.
         """
         check_is_fitted(self)
+        if isinstance(X, Source):
+            return np.concatenate([self._scores(part.X) for part in self._blocks(X)])
         X = validate_data(
             self, X, accept_sparse="csr", accept_large_sparse=True, reset=False,
             dtype=[np.float64, np.float32],
         )  # fmt: skip
+        return self._scores(X)
+
+    def _scores(self, X: Any) -> NDArray[Any]:
         scores = np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_)
         return scores.ravel() if len(self.classes_) == 2 else scores
 
@@ -63,15 +73,60 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array or sparse matrix (n_samples, n_features)
+        X : array or sparse matrix (n_samples, n_features), or Source
 
         Returns
         -------
         array (n_samples,)
         """
-        scores = self.decision_function(X)
+        return self._decide(self.decision_function(X))
+
+    def _decide(self, scores: NDArray[Any]) -> NDArray[Any]:
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])
+
+    def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
+        """The share of rows whose class is predicted rightly.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n_samples, n_features), or Source
+        y : array (n_samples,)
+            The true labels; a source has its own.
+        sample_weight : array (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        if not isinstance(X, Source):
+            return float(super().score(X, y, sample_weight))
+        right = total = 0.0
+        for part, labels, weight in self._blocks(X):
+            if labels is None:
+                raise ValueError(f"{X.name} has no labels to compare with.")
+            s = np.ones(len(labels)) if weight is None else np.asarray(weight)
+            right += float(s @ (self._decide(self._scores(part)) == labels))
+            total += float(s.sum())
+        return right / total
+
+    def _blocks(self, source: Source) -> Iterator[RawBlock]:
+        """The blocks of a source, which must have the features of this model."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        if source.n_features != self.n_features_in_:
+            raise ValueError(
+                f"{source.name} has {source.n_features} features, and the model was trained with "
+                f"{self.n_features_in_}."
+            )
+        if names is not None and source.feature_names not in (None, tuple(names)):
+            raise ValueError(f"{source.name} has other features than the model, or in another order.")
+
+        def load(i: int) -> RawBlock:
+            X, y, weight = source.load(i)
+            return RawBlock(check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32]), y, weight)
+
+        return read_ahead(load, range(source.n_blocks))
 
     def get_support(self, indices: bool = False) -> NDArray[Any]:
         """Which features have a coefficient that is not zero.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def lambda_max(
     X: Any,
-    y: Any,
+    y: Any = None,
     penalty: str | Potential = "hyperbolic",
     *,
     sample_weight: ArrayLike | None = None,
@@ -37,8 +37,9 @@ def lambda_max(
 
     Parameters
     ----------
-    X : array or sparse matrix (n_samples, n_features)
+    X : array or sparse matrix (n_samples, n_features), or Source
     y : array (n_samples,)
+        A source has its own.
     penalty : str or Potential, default="hyperbolic"
         As in `SparseSVC`.
     sample_weight : array (n_samples,), optional
@@ -137,7 +138,7 @@ class Path:
 
 def sparse_svc_path(
     X: Any,
-    y: Any,
+    y: Any = None,
     penalty: str | Potential = "hyperbolic",
     *,
     lambdas: int | ArrayLike = 100,
@@ -150,8 +151,9 @@ def sparse_svc_path(
 
     Parameters
     ----------
-    X : array or sparse matrix (n_samples, n_features)
+    X : array or sparse matrix (n_samples, n_features), or Source
     y : array (n_samples,)
+        A source has its own.
     penalty : str or Potential, default="hyperbolic"
         As in `SparseSVC`.
     lambdas : int or array, default=100

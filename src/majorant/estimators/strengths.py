@@ -27,9 +27,8 @@ from majorant.estimators.zeros import round_to_zero
 from majorant.joint import lengths
 from majorant.objective import Objective
 from majorant.potentials import L2, Potential
-from majorant.rows import MemoryRows
-from majorant.solvers import solve
-from majorant.solvers.newton import Newton
+from majorant.rows import MemoryRows, StreamRows
+from majorant.solvers import choose_solver, solve
 from majorant.status import Result, Status, Vector
 
 # Strengths per factor of ten on the way to `max_features`, and how exactly the last one is found.
@@ -88,19 +87,19 @@ def _holding_slope(potential: Potential) -> float:
     return float(np.max(np.abs(potential.derivative(bottom))))
 
 
-def _null_point(training: Training, rows: MemoryRows) -> Vector:
+def _null_point(training: Training, rows: MemoryRows | StreamRows) -> Vector:
     """The best point of one class without penalised features."""
     objective = Objective(rows, training.potential, training.estimator.eta, training.factor)
     theta = objective.start()
     free = np.flatnonzero(objective.factor == 0.0)
     # From θ = 0 all rows are active, and stay so for |β| ≤ 1: the weighted mean of the labels is the best β.
-    if rows.blocks[0].b > 0.0:
+    if training.estimator.fit_intercept:
         at_zero = rows.loss_at_zero
         theta[-1] = -0.5 * at_zero.gradient[-1] / at_zero.value
     if len(free):
         where = np.append(free, rows.n_features)
         part = replace(objective, rows=rows.columns(free), potential=L2(0.0), penalty_factor=None)
-        theta[where] = solve(Newton(), part, theta[where], tol=1e-12).iterate.theta
+        theta[where] = solve(choose_solver(part), part, theta[where], tol=1e-12).iterate.theta
     return theta
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
@@ -15,9 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from majorant.estimators.advice import convergence_advice
+from majorant.callbacks import Checkpoint
+from majorant.estimators.advice import convergence_advice, overall, severity
 from majorant.estimators.bridge import CallbackSupport, watched
 from majorant.estimators.linear import LinearClassifier, fitted_attributes
+from majorant.estimators.resuming import resumable
 from majorant.estimators.selection import PenaltyParameter
 from majorant.estimators.streams import can_stream, learn
 from majorant.estimators.strengths import limit_features
@@ -25,7 +28,7 @@ from majorant.estimators.training import Training
 from majorant.estimators.zeros import round_to_zero
 from majorant.potentials import Potential
 from majorant.solvers import Descent, Solver
-from majorant.status import Certificate, Matrix, Result, Status
+from majorant.status import Matrix, Result, Status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -208,18 +211,29 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
     # Fitting -----------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> Self:
         """Train on the rows of X with labels y.
 
         Parameters
         ----------
-        X : array or sparse matrix (n_samples, n_features)
-            Not copied if it is float64 or float32, dense or CSR (for a penalty with a kink, the columns in
-            use are, with more than 1,000 features or ``multi_class="joint"``); never changed.
+        X : array or sparse matrix (n_samples, n_features), or Source
+            An array is not copied if it is float64 or float32, dense or CSR (for a penalty with a kink, the
+            columns in use are, with more than 1,000 features or ``multi_class="joint"``); never changed. A
+            `Source` (`majorant.datasets.open_source`) need not fit into memory: every pass reads it anew.
         y : array (n_samples,)
-            Labels of two classes or more, of any type.
+            Labels of two classes or more, of any type. A source has its own, and its own weights.
         sample_weight : array (n_samples,), optional
             Non-negative; a weight of 2 is the same as repeating the row.
+        checkpoint : path or Checkpoint, optional
+            A file for the iterate, replaced every minute and removed at the end. If it is there already, left
+            by a fit of the same problem that was killed, this one goes on from it.
 
         Returns
         -------
@@ -229,7 +243,11 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         """
         training = Training(self, X, y, sample_weight)
         training.start(self._starting_point())
-        with watched(self, training, X, y, sample_weight) as callbacks:
+        with (
+            resumable(self, checkpoint) as saving,
+            watched(self, training, X, y, sample_weight) as watching,
+        ):
+            callbacks = [*watching, *saving]
             if self.max_features is None:
                 potential, results = training.potential, training.run(training.potential, callbacks)
             else:
@@ -239,7 +257,7 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         if self.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if not self.converged_ and self.status_ is not Status.STOPPED:  # which was asked for
-            worst = max(results, key=_severity)
+            worst = max(results, key=severity)
             warnings.warn(convergence_advice(worst, self.solver_, self.tol), ConvergenceWarning, stacklevel=2)
         return self
 
@@ -328,10 +346,10 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         self._stream: list[Descent] | None = None
         self.t_ = training.rows[0].n_samples
         self.n_iter_ = max(1, *(result.n_iter for result in results))
-        self.status_ = max(results, key=_severity).status
+        self.status_ = max(results, key=severity).status
         self.converged_ = self.status_.converged
         self.objective_ = float(sum(at.value for at in ends))
-        certificate = _overall(results)
+        certificate = overall(results)
         self.gap_, self.stationarity_ = certificate.gap, certificate.stationarity
         reached = sum(result.iterate.value for result in results)
         self.lower_bound_ = float((1.0 - certificate.gap) * reached)
@@ -345,19 +363,3 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         for name, value in fitted_attributes(classes, theta, dtype).items():
             setattr(self, name, value)
         self.lam_ = float(getattr(potential, "lam", np.nan))
-
-
-def _severity(result: Result) -> int:
-    """How bad the reason is for which a run has stopped: the worst of several is what a user is told."""
-    order = [Status.CONVERGED, Status.STOPPED, Status.STALLED, Status.MAX_ITER, Status.TIME_LIMIT]
-    order += [Status.NOT_FINITE, Status.INTERRUPTED]
-    return order.index(result.status)
-
-
-def _overall(results: Sequence[Result]) -> Certificate:
-    """What is certain of several problems together: the gap of the sum of their Φ, the worst stationarity."""
-    values = np.array([result.iterate.value for result in results])
-    gaps = np.array([result.certificate.gap for result in results])
-    total = values.sum()
-    gap = float(gaps @ values / total) if total > 0.0 else float(gaps.max())
-    return Certificate(float(np.max([result.certificate.stationarity for result in results])), gap)

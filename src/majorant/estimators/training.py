@@ -23,6 +23,7 @@ from majorant.blas import one_thread
 from majorant.callbacks import Callback
 from majorant.errors import MajorantError
 from majorant.estimators.linear import fitted_attributes
+from majorant.estimators.sources import stream_by_problem
 from majorant.estimators.validation import (
     check_features,
     check_penalty_factor,
@@ -32,7 +33,7 @@ from majorant.estimators.validation import (
 from majorant.joint import AnyObjective, JointObjective
 from majorant.objective import Objective
 from majorant.potentials import Potential, make_potential
-from majorant.rows import MemoryRows
+from majorant.rows import MemoryRows, Source, StreamRows
 from majorant.solvers import Hybrid, Solver, choose_solver, make_solver, solve
 from majorant.solvers.joint import JointNewton
 from majorant.status import Certificate, Evaluated, History, Matrix, Record, Result, Status, Vector
@@ -49,27 +50,36 @@ class Training:
     estimator : SparseSVC
         Whose parameters say what to train and how.
     X, y, sample_weight
-        As users pass them.
+        As users pass them; X may be a `Source`, which has labels and weights of its own.
     """
 
     def __init__(self, estimator: SparseSVC, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> None:
         self.estimator = estimator
         self._last: tuple[Potential, Sequence[AnyObjective]] | None = None
         self.potential, self._solver = resolve_names(estimator)
-        X, y = check_features(estimator, X, y)
-        self.dtype, self.n_features = X.dtype, int(X.shape[1])
-        self.classes, codes = encode_labels(y)
-        self.labels = self.classes[codes]
-        weights = effective_weights(sample_weight, estimator.class_weight, X, self.classes, codes)
+        self.rows: Sequence[MemoryRows] | Sequence[StreamRows]
+        if isinstance(X, Source):
+            self.dtype, self.n_features = X.dtype, X.n_features
+            self.classes, self.rows = stream_by_problem(estimator, X, y, sample_weight)
+        else:
+            self._take_arrays(X, y, sample_weight)
         self.factor = check_penalty_factor(estimator.penalty_factor, self.n_features)
-        self.rows = rows_by_problem(
-            X, codes, weights, n_classes=len(self.classes), intercept=estimator.fit_intercept
-        )
         self.joint = estimator.multi_class == "joint" and len(self.rows) > 1
         with one_thread():
             self.objectives(self.potential)[0].check_scale()
         self.seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
         self.start(None)
+
+    def _take_arrays(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
+        estimator = self.estimator
+        X, y = check_features(estimator, X, y)
+        self.dtype, self.n_features = X.dtype, int(X.shape[1])
+        self.classes, codes = encode_labels(y)
+        self.labels = self.classes[codes]
+        weights = effective_weights(sample_weight, estimator.class_weight, X, self.classes, codes)
+        self.rows = rows_by_problem(
+            X, codes, weights, n_classes=len(self.classes), intercept=estimator.fit_intercept
+        )
 
     @property
     def positive(self) -> list[Any]:
@@ -102,8 +112,13 @@ class Training:
         """What is minimised: one Φ per problem; the last ones are kept, with what they have computed."""
         if self._last is None or self._last[0] is not potential:
             eta, factor = self.estimator.eta, self.factor
-            joint = [JointObjective(self.rows, potential, eta, factor)] if self.joint else None
-            self._last = potential, joint or [Objective(rows, potential, eta, factor) for rows in self.rows]
+            objectives: Sequence[AnyObjective]
+            if self.joint:
+                classes = [rows for rows in self.rows if isinstance(rows, MemoryRows)]  # streams were refused
+                objectives = [JointObjective(classes, potential, eta, factor)]
+            else:
+                objectives = [Objective(rows, potential, eta, factor) for rows in self.rows]
+            self._last = potential, objectives
         return self._last[1]
 
     def solver_for(self, objective: AnyObjective) -> Solver:
@@ -135,6 +150,8 @@ class Training:
 
         with one_thread():
             jobs = min(effective_n_jobs(self.estimator.n_jobs), len(objectives))
+            if isinstance(self.rows[0], StreamRows):
+                jobs = 1  # a pass has threads of its own; two at a time would take twice the memory
             each = _at_the_same_time(jobs) if jobs > 1 else _one_by_one
             results = each(task, list(zip(objectives, self._starts, watchers, strict=True)))
         # From where a non-convex run ended, the next would not leave; it finds its own way, from zero.

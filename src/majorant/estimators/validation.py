@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
+from majorant.rows.sources import is_canonical
 from majorant.status import Vector
 
 
@@ -38,21 +39,11 @@ def check_features(estimator: BaseEstimator, X: Any, y: Any, *, reset: bool = Tr
         y_numeric=False,
         reset=reset,
     )
-    if sp.issparse(X) and not _is_canonical(X):
+    if sp.issparse(X) and not is_canonical(X):
         # The caller's matrix is not ours to sort; nor are its flags to be trusted.
         X = sp.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
         X.sum_duplicates()
     return X, y
-
-
-def _is_canonical(X: Any) -> bool:
-    """Whether every row's indices increase strictly: sorted, and none twice."""
-    steps = np.diff(X.indices)
-    # Where a new row begins the index may fall.
-    begins = X.indptr[1:-1]
-    begins = begins[(begins > 0) & (begins < len(X.indices))]
-    steps[begins - 1] = 1
-    return bool(np.all(steps > 0))
 
 
 def _refuse_foreign_arrays(X: Any) -> None:

@@ -2,5 +2,17 @@
 
 from majorant.rows.memory import MemoryRows
 from majorant.rows.protocol import Batch, LossSum, Rows
+from majorant.rows.sources import RawBlock, Source, from_arrays, from_blocks
+from majorant.rows.stream import StreamRows
 
-__all__ = ["Batch", "LossSum", "MemoryRows", "Rows"]
+__all__ = [
+    "Batch",
+    "LossSum",
+    "MemoryRows",
+    "RawBlock",
+    "Rows",
+    "Source",
+    "StreamRows",
+    "from_arrays",
+    "from_blocks",
+]

@@ -34,7 +34,7 @@ def together(tasks: Sequence[Callable[[], Answer]]) -> list[Answer]:
     answers: list[SimpleQueue[Any]] = []
     for task in others:
         answers.append(SimpleQueue())
-        inbox.put((_in_context(task), answers[-1]))
+        inbox.put((in_context(task), answers[-1]))
     try:
         results = [first()]
     finally:
@@ -46,7 +46,12 @@ def together(tasks: Sequence[Callable[[], Answer]]) -> list[Answer]:
     return results
 
 
-def _in_context(task: Callable[[], Answer]) -> Callable[[], Answer]:
+def work_alone() -> None:
+    """Let this thread do all of its work by itself: there are others beside it that are busy."""
+    threading.current_thread().name = WORKER
+
+
+def in_context(task: Callable[[], Answer]) -> Callable[[], Answer]:
     """The task, with the caller's context: numpy keeps there what to do about overflow."""
     context = copy_context()
     return lambda: context.run(task)

@@ -16,6 +16,7 @@ import numpy as np
 from majorant.blas import one_thread
 from majorant.callbacks import Callback
 from majorant.joint import AnyObjective
+from majorant.rows.between import Pass, between_blocks
 from majorant.solvers.base import Solver, require_suitable
 from majorant.status import (
     Certificate,
@@ -53,7 +54,8 @@ class CtrlC:
     """Turns the first Ctrl-C into a flag that is looked at between iterates; the second one raises.
 
     An exception in the middle of a compiled function becomes a SystemError, and in the middle of an iteration
-    leaves nothing to keep. A handler of the caller's own, or another thread than the main one, is left alone.
+    leaves nothing to keep; between two blocks of rows that are read from a disk, it is safe. A handler of the
+    caller's own, or another thread than the main one, is left alone.
     """
 
     def __init__(self) -> None:
@@ -71,6 +73,11 @@ class CtrlC:
         if self.pressed:
             signal.default_int_handler(number, frame)
         self.pressed = True
+
+    def between_blocks(self, state: Pass) -> None:
+        """An iteration over rows that are read block by block may take minutes: it ends between two."""
+        if self.pressed:
+            raise KeyboardInterrupt
 
     def __exit__(self, *exception: object) -> None:
         if self._installed:
@@ -113,7 +120,8 @@ def solve(
     require_suitable(solver, problem)
     for callback in callbacks:
         callback.on_begin(problem, tol)
-    start = objective.start() if theta is None else theta
+    resumed = next((c.start_theta for c in callbacks if c.start_theta is not None), theta)
+    start = objective.start() if resumed is None else resumed
     run = _Run(objective, tol, callbacks, patience=math.inf if solver.stochastic else IDLE)
     # Overflow ends in values that are not finite, which are looked for; a warning would say less.
     with np.errstate(over="ignore", invalid="ignore"), one_thread():
@@ -150,7 +158,7 @@ class _Run:
 
     def follow(self, iterates: Iterator[Iterate], max_iter: int) -> Status:
         status = Status.MAX_ITER
-        with CtrlC() as ctrl_c:
+        with CtrlC() as ctrl_c, between_blocks(ctrl_c.between_blocks):
             try:
                 for n in range(max_iter + 1):
                     reason = self._take(n, self.clock.advance(iterates))

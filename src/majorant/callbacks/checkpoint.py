@@ -1,0 +1,140 @@
+"""The iterate in a file, for a run that may be killed, and the way back from there."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from copy import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from majorant.callbacks.base import Callback, one_of_many
+from majorant.errors import MajorantError
+from majorant.files import check_writable, replacing
+from majorant.joint import JointObjective
+from majorant.status import Evaluated, Record, Result, Status
+
+if TYPE_CHECKING:
+    from majorant.joint import AnyObjective
+    from majorant.objective import Objective
+
+# Problems are the same if these agree so far: the same rows in other blocks add up to other last digits.
+AGREEMENT = 1e-9
+
+
+class Checkpoint(Callback):
+    """Write the iterate to a file every so many seconds, and at the end.
+
+    The file is an .npz archive, replaced whole: a reader finds the last one or the one before, never a torn
+    one. ``numpy.load(path)["theta"]`` is θ = (w, β); beside it is what tells one problem from another. With a
+    problem for every class, each has a file of its own: of "fit.npz", the first class has "fit-0.npz".
+
+    ``SparseSVC().fit(X, y, checkpoint="fit.npz")`` makes one that resumes, and removes the file at the end.
+
+    Parameters
+    ----------
+    path : path
+    every : float, default=60.0
+        Seconds between two writings.
+    resume : bool, default=False
+        Begin at the θ of the file, if there is one. It must be of the same problem: rows, labels, weights and
+        penalty; another solver, `tol` or `max_iter` may go on from it. Where Φ is convex, the end is the
+        same as without interruption, within `tol`; where it is not, the descent goes on in the same valley.
+        Stochastic solvers begin their schedule of steps anew.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], every: float = 60.0, *, resume: bool = False) -> None:
+        self.path = Path(path)
+        self.every = every
+        self.resume = resume
+        self._last = -math.inf
+        self._problem: dict[str, NDArray[Any]] = {}
+        self._convex = True
+        self._written: list[Path] = []  # shared with the twins of all classes
+
+    def for_problem(self, classes: Sequence[Any], positive: Any) -> Callback:
+        twin = copy(self)
+        if one_of_many(classes, positive):
+            twin.path = self.path.with_stem(f"{self.path.stem}-{list(classes).index(positive)}")
+        return twin
+
+    def on_begin(self, objective: Objective, tol: float) -> None:
+        check_writable(self.path, overwrite=True)  # not to say so after an hour
+        self._problem, self._convex = _problem(objective), objective.potential.convex
+        self.start_theta = self._read() if self.resume and self.path.exists() else None
+        self._last = time.monotonic()
+
+    def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
+        # A point underway to a minimum of something easier is no place to begin where there are many minima.
+        somewhere = self._convex or np.isfinite(iterate.loss_gradient).all()
+        if somewhere and time.monotonic() - self._last >= self.every:
+            self._write(iterate)
+        return None
+
+    def on_end(self, result: Result) -> None:
+        self._write(result.iterate)
+
+    def remove(self) -> None:
+        """Remove what was written: the run is over, and its result is elsewhere."""
+        for path in self._written:
+            with suppress(FileNotFoundError):
+                path.unlink()
+
+    def _write(self, iterate: Evaluated) -> None:
+        self._written.append(self.path)
+        arrays: dict[str, Any] = {"theta": iterate.theta, **self._problem}
+        with replacing(self.path) as file:
+            np.savez(file, **arrays)
+        self._last = time.monotonic()
+
+    def _read(self) -> NDArray[np.float64]:
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                found = {name: file[name] for name in ("theta", *self._problem)}
+        except Exception as error:  # what numpy raises for another file has many names
+            raise MajorantError(
+                f"{str(self.path)!r} is no checkpoint to go on from: remove it, or name another file"
+            ) from error
+        if not _same(found, self._problem):
+            raise MajorantError(
+                f"{str(self.path)!r} is the checkpoint of another problem (other rows, labels, weights or "
+                "penalty): remove it, or name another file"
+            )
+        theta: NDArray[np.float64] = found["theta"]
+        return theta
+
+
+def _problem(objective: AnyObjective) -> dict[str, NDArray[Any]]:
+    """Numbers that tell a problem from others: what its rows add up to, and its penalty at a few points."""
+    several = isinstance(objective, JointObjective)
+    rows = objective.classes if isinstance(objective, JointObjective) else [objective.rows]
+    points = np.geomspace(1e-6, 1e3, 10)
+    return {
+        "weight": np.array([part.loss_at_zero.value for part in rows]),
+        "gradient": np.stack([part.loss_at_zero.gradient for part in rows]),
+        "squares": rows[0].gram_diagonal,
+        "penalty": np.append(objective.potential.value(points), [objective.eta, float(several)]),
+        "factor": objective.factor,
+    }
+
+
+def _same(found: Mapping[str, NDArray[Any]], problem: Mapping[str, NDArray[Any]]) -> bool:
+    shapes = all(
+        found[name].shape == array.shape and found[name].dtype == array.dtype
+        for name, array in problem.items()
+    )
+    size = problem["gradient"].size
+    if not shapes or found["theta"].shape != (size,) or not np.isfinite(found["theta"]).all():
+        return False
+    plain = ("weight", "squares", "penalty", "factor")
+    if not all(np.allclose(found[name], problem[name], rtol=AGREEMENT, atol=0.0) for name in plain):
+        return False
+    # A gradient may cancel to next to nothing: it is compared with what it can be at most.
+    largest = 2.0 * np.sqrt(np.outer(problem["weight"], problem["squares"]))
+    return bool(np.all(np.abs(found["gradient"] - problem["gradient"]) <= AGREEMENT * largest))

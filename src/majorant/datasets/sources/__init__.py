@@ -1,0 +1,207 @@
+"""Data that need not fit into memory: one function that opens them all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from majorant.datasets.content import is_compressed
+from majorant.datasets.readers import FORMATS, format_by_name
+from majorant.datasets.wanted import Wanted
+from majorant.errors import DataFileError, MajorantError
+from majorant.rows.sources import BLOCK_BYTES, DEFAULT_MEMORY, Source, from_arrays, from_blocks, n_bytes
+
+__all__ = ["Source", "from_arrays", "from_blocks", "open_source"]
+
+# How many blocks fit into the memory at least, unless their size is given.
+LEAST_BLOCKS = 8
+
+
+def open_source(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    label: str | int | None = None,
+    weight: str | None = None,
+    format: str | None = None,
+    features: int | None = None,
+    drop: Sequence[str | int] = (),
+    zero_based: bool = False,
+    labelled: bool | None = True,
+    rows_per_block: int | None = None,
+    block_bytes: int | str | None = None,
+    memory: int | str = DEFAULT_MEMORY,
+) -> Source:
+    r"""Open data that need not fit into memory, for ``SparseSVC().fit(source)``.
+
+    ========================  =======================================================================
+    LIBSVM text               cut at line ends; where, is kept in the user's cache
+    X.npy                     with y.npy beside it, or `label`
+    a directory               with X.npy and y.npy, or with the CSR arrays data.npy, indices.npy, indptr.npy,
+                              and y.npy; shape.npy may say how many features there are
+    .parquet                  by row groups
+    .npz, .csv, …             all other files that `read` knows, and compressed ones: one block each
+    a list of these           one after the other
+    ========================  =======================================================================
+
+    Parameters
+    ----------
+    path : path, or sequence of paths
+    label : str or int, optional
+        Of a table, the column of the labels; of .npy, the file of the labels; of .npz, the array.
+    weight : str, optional
+        Of a Parquet table, the column of the sample weights; of .npy, the file.
+    format, features, drop, zero_based, labelled
+        As in `read`.
+    rows_per_block : int, optional
+        The rows of a block, where they can be chosen: .npy and CSR arrays.
+    block_bytes : int or str, optional
+        The size of a block in memory; by default 4 MiB (dense: or more, for at least twice as many rows
+        as features), but at most an eighth of `memory`.
+    memory : int or str, default="1GB"
+        How many bytes of the rows a fit may keep. It keeps the first blocks, and reads the others anew in
+        every pass.
+
+    Returns
+    -------
+    Source
+        It holds no data, and can be pickled. The same cuts give the same model, bit for bit, whatever the
+        memory is.
+
+    Raises
+    ------
+    DataFileError
+        What is wrong with a file, and where.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from majorant import SparseSVC
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = pathlib.Path(directory) / "rows.txt"
+    ...     _ = path.write_text("1 1:0.5 3:1\n-1 2:1\n1 1:2\n-1 2:0.5 3:0.1\n")
+    ...     source = open_source(path, memory="2GB")
+    ...     model = SparseSVC("l2", lam=0.1).fit(source)
+    >>> source.n_blocks, source.n_features
+    (1, 3)
+    """
+    size = None if block_bytes is None else n_bytes(block_bytes)
+    cuts = Cuts(rows_per_block, size, n_bytes(memory))
+    if rows_per_block is not None and rows_per_block < 1:
+        raise MajorantError(f"rows_per_block={rows_per_block!r} must be at least 1")
+    if format is not None and format not in FORMATS:
+        raise MajorantError(f"format={format!r} is not known: it is one of {', '.join(FORMATS)}")
+    drop = (drop,) if isinstance(drop, str) else tuple(drop)
+    wanted = Wanted(label, labelled, features, drop, zero_based)
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    if not paths:
+        raise MajorantError("there is no file in the list of files to open")
+    parts = [_open(os.fspath(each), format, wanted, weight, cuts) for each in paths]
+    source = parts[0] if len(parts) == 1 else _chain(parts)
+    source.memory = cuts.memory
+    return source
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """How large blocks are to be, as far as the user has said so."""
+
+    rows: int | None
+    size: int | None
+    memory: int
+
+    @property
+    def block_bytes(self) -> int:
+        """About how many bytes a block may have."""
+        return self.size or min(BLOCK_BYTES, self.memory // LEAST_BLOCKS)
+
+    def dense_rows(self, row_bytes: int, n_features: int) -> int:
+        """How many rows of a dense matrix make a block.
+
+        Some answers of a block are matrices of all pairs of features: it should be larger than they are.
+        """
+        rows = self.block_bytes // row_bytes
+        if self.size is None:
+            rows = max(rows, min(2 * n_features, self.memory // LEAST_BLOCKS // row_bytes))
+        return self.rows or max(rows, 1)
+
+
+def _open(path: str, format: str | None, wanted: Wanted, weight: str | None, cuts: Cuts) -> Source:
+    where = Path(path)
+    if format is None and (where.is_dir() or where.suffix.lower() == ".npy"):
+        return _open_arrays(where, wanted, weight, cuts)
+    kind = format or format_by_name(path)
+    compressed = is_compressed(path)
+    if weight is not None and kind != "parquet":
+        raise DataFileError("sample weights are read from .npy and Parquet files only", path)
+    if cuts.rows is not None:
+        raise DataFileError("rows_per_block is for .npy files: others are cut by block_bytes", path)
+    if kind == "libsvm" and not compressed:
+        from majorant.datasets.sources.libsvm_text import LibsvmSource
+
+        return LibsvmSource(path, wanted, cuts.block_bytes)
+    if kind == "parquet":
+        from majorant.datasets.sources.parquet import ParquetSource
+
+        return ParquetSource(path, wanted, weight, cuts.block_bytes)
+    from majorant.datasets.sources.shards import FileSource
+
+    if where.stat().st_size > cuts.memory // 2:
+        raise DataFileError(
+            f"{'compressed files' if compressed else f'{kind} files'} are read whole, and this one is too "
+            f"large for memory={cuts.memory / 1e6:,.3g} MB: split it, or save it as .npy, Parquet or LIBSVM "
+            "text",
+            path,
+        )
+    options: dict[str, Any] = {
+        "format": format, "label": wanted.label, "labelled": wanted.labelled, "features": wanted.features,
+        "drop": wanted.drop, "zero_based": wanted.zero_based,
+    }  # fmt: skip
+    return FileSource(path, options)
+
+
+def _open_arrays(path: Path, wanted: Wanted, weight: str | None, cuts: Cuts) -> Source:
+    from majorant.datasets.sources.npy import CsrFilesSource, NpyFile, NpySource
+
+    directory = path if path.is_dir() else path.parent
+    if wanted.drop:
+        raise DataFileError("the columns of an array have no names: drop is for tables", path)
+    y = _labels_beside(directory, path, wanted)
+    labels, weights = (None if file is None else NpyFile.open(file) for file in (y, weight))
+    if path.is_dir() and (path / "indptr.npy").exists():
+        return CsrFilesSource(
+            path, labels, weights, features=wanted.features, block_bytes=cuts.block_bytes,
+            rows_per_block=cuts.rows,
+        )  # fmt: skip
+    matrix = NpyFile.open(path / "X.npy" if path.is_dir() else path)
+    width = matrix.shape[1] if len(matrix.shape) > 1 else 1
+    source = NpySource(matrix, labels, weights, cuts.dense_rows(matrix.row_bytes + 16, width))
+    if wanted.features not in (None, source.n_features):
+        raise DataFileError(f"{source.n_features} features, where {wanted.features} are expected", path)
+    return source
+
+
+def _labels_beside(directory: Path, path: Path, wanted: Wanted) -> Path | None:
+    if wanted.labelled is False:
+        return None
+    if wanted.label is not None:
+        return Path(str(wanted.label))
+    beside = directory / "y.npy"
+    if beside.exists():
+        return beside
+    if wanted.labelled:
+        raise DataFileError("where are the labels? There is no y.npy beside it: say label='file.npy'", path)
+    return None
+
+
+def _chain(parts: Sequence[Source]) -> Source:
+    from majorant.datasets.sources.libsvm_text import LibsvmSource
+    from majorant.datasets.sources.shards import ChainSource
+
+    widest = max(part.n_features for part in parts)
+    for part in parts:
+        if isinstance(part, LibsvmSource):
+            part.widen(widest)
+    return ChainSource(parts)

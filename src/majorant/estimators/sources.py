@@ -1,0 +1,125 @@
+"""From the blocks of a source to the rows of every problem: labels to signs, class weights to weights."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import InvalidParameterError
+
+from majorant.errors import MajorantError
+from majorant.estimators.validation import class_factors, encode_labels
+from majorant.rows.block import Block
+from majorant.rows.memory import make_block
+from majorant.rows.sources import RawBlock, Source, checked
+from majorant.rows.stream import Reader, StreamRows, read_ahead
+from majorant.status import Vector
+
+if TYPE_CHECKING:
+    from majorant.estimators.svc import SparseSVC
+
+
+def stream_by_problem(
+    estimator: SparseSVC, source: Source, y: Any, sample_weight: Any
+) -> tuple[NDArray[Any], list[StreamRows]]:
+    """The classes, by a scan of all labels, and the rows as every problem labels them.
+
+    All problems read through one reader, so that a block that is kept is kept once.
+    """
+    if y is not None or sample_weight is not None:
+        raise TypeError("A source has its own labels and weights: call fit(source), without y.")
+    classes, rows, weights = _scan(source)
+    if estimator.multi_class == "joint" and len(classes) > 2:
+        raise InvalidParameterError(
+            "multi_class='joint' needs rows that are in memory: train on a source with multi_class='ovr'."
+        )
+    factors = _class_factors(estimator, classes, weights)
+    prepare = _Labelled(source, classes, factors, intercept=estimator.fit_intercept)
+    reader = Reader(source, prepare, source.memory)
+    stream = StreamRows(reader, int(rows.sum()), source.n_features)
+    _remember_features(estimator, source)
+    if len(classes) == 2:
+        return classes, [stream]
+    return classes, [stream.against_the_rest(code) for code in range(len(classes))]
+
+
+def _remember_features(estimator: SparseSVC, source: Source) -> None:
+    estimator.n_features_in_ = source.n_features
+    if source.feature_names is not None:
+        estimator.feature_names_in_ = np.array(source.feature_names, dtype=object)
+    else:
+        estimator.__dict__.pop("feature_names_in_", None)
+
+
+def _scan(source: Source) -> tuple[NDArray[Any], NDArray[np.int64], Vector]:
+    """The classes, and the rows and the weight of each, over all blocks."""
+    tallies = list(read_ahead(source.tally, range(source.n_blocks)))
+    kinds = {"text" if tally.labels.dtype.kind in "OUS" else "numbers" for tally in tallies}
+    if len(kinds) > 1:
+        raise MajorantError(f"{source.name}: the labels are text in some blocks and numbers in others")
+    labels = np.concatenate([tally.labels for tally in tallies])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that there are many classes for so few rows
+        classes, codes = encode_labels(labels)
+    rows = np.bincount(codes, np.concatenate([tally.rows for tally in tallies]), len(classes))
+    weights = np.bincount(codes, np.concatenate([tally.weights for tally in tallies]), len(classes))
+    if not np.all(weights > 0.0):
+        (label,) = classes[weights <= 0.0][:1].tolist()
+        raise ValueError(
+            f"This solver needs samples of {len(classes)} classes, but class {label!r} has no sample with a "
+            "positive weight."
+        )
+    return classes, rows.astype(np.int64), weights.astype(np.float64)
+
+
+def _class_factors(estimator: SparseSVC, classes: NDArray[Any], weights: Vector) -> Vector | None:
+    if estimator.class_weight is None:
+        return None
+    if isinstance(estimator.class_weight, str):  # "balanced": every class weighs the same in the end
+        return np.asarray(weights.sum() / (len(classes) * weights))
+    factors = class_factors(estimator.class_weight, classes, np.arange(len(classes)), weights)
+    if np.any(factors <= 0.0):
+        (label,) = classes[factors <= 0.0][:1].tolist()
+        raise ValueError(
+            f"This solver needs samples of {len(classes)} classes, but class {label!r} has no sample with a "
+            "positive product of sample_weight and class_weight."
+        )
+    return factors
+
+
+class _Labelled:
+    """Makes blocks of what was loaded: y is -1 or 1, or with several classes the number of a class."""
+
+    def __init__(
+        self, source: Source, classes: NDArray[Any], factors: Vector | None, *, intercept: bool
+    ) -> None:
+        self.source, self.classes, self.factors, self.intercept = source, classes, factors, intercept
+        self._known: set[int] = set()
+
+    def __call__(self, i: int, raw: RawBlock) -> Block:
+        known = i in self._known
+        X, y, weight = checked(self.source, i, raw, known=known)
+        assert y is not None
+        s = np.ones(len(y)) if weight is None else weight
+        signs: Vector
+        if len(self.classes) == 2:
+            codes: NDArray[Any] = (y == self.classes[1]).view(np.int8)
+            signs = codes.astype(np.float64)
+            signs *= 2.0
+            signs -= 1.0
+        else:
+            codes = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
+            signs = codes.astype(np.float64)
+        if not known and not np.array_equal(self.classes[codes], y):
+            raise MajorantError(
+                f"{self.source.name}, block {i} has labels that it did not have in the first pass: its rows "
+                "must stay the same"
+            )
+        if self.factors is not None:
+            with np.errstate(over="ignore"):  # what overflows is refused, with advice, by check_scale
+                s = s * self.factors[codes]
+        if X is raw.X:
+            self._known.add(i)
+        return make_block(X, signs, s, intercept=self.intercept)

@@ -1,0 +1,302 @@
+"""Where blocks of rows come from if they are not to stay in memory.
+
+A source describes its blocks and holds no data: it can be pickled, and loads block i again whenever and in
+whatever process it is asked to. What is done with the blocks is `stream.py`'s business, or a cluster's.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from majorant.errors import MajorantError
+from majorant.status import Vector
+
+__all__ = [
+    "ArraySource",
+    "FunctionSource",
+    "RawBlock",
+    "Source",
+    "Tally",
+    "checked",
+    "from_arrays",
+    "from_blocks",
+    "is_canonical",
+    "n_bytes",
+]
+
+DEFAULT_MEMORY = 10**9
+"""Bytes that a fit keeps of the rows, if nobody says how many."""
+
+BLOCK_BYTES = 4 * 2**20
+"""How large a block is in memory, if nobody says: small enough for the cache of a processor."""
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BINARY_UNITS = {f"{unit}I": 1024**power for power, unit in enumerate(_UNITS) if unit}
+
+
+class RawBlock(NamedTuple):
+    """Some rows as they were found: features, labels of any kind, and weights if there are any."""
+
+    X: Any
+    y: NDArray[Any] | None
+    weight: NDArray[Any] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """What the block takes in memory, once it has labels and weights in double precision."""
+        X = self.X
+        entries = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes
+        return int(entries + 16 * X.shape[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """The labels of a block, each once: how many rows have it, and what these weigh."""
+
+    labels: NDArray[Any]
+    rows: NDArray[np.int64]
+    weights: Vector
+
+    @classmethod
+    def of(cls, y: NDArray[Any], weight: NDArray[Any] | None = None) -> Tally:
+        """Count."""
+        labels, codes, rows = np.unique(y, return_inverse=True, return_counts=True)
+        weights = rows if weight is None else np.bincount(codes, weight, len(labels))
+        return cls(labels, rows, weights.astype(np.float64))
+
+
+class Source(ABC):
+    """Blocks of labelled rows that can be loaded again and again, in any process.
+
+    `SparseSVC().fit(source)` trains on it; subclasses say how many blocks there are and load one of them. A
+    source must be picklable, and `load(i)` must give the same rows every time.
+    """
+
+    name: str = "source"
+    """What messages call it."""
+    memory: int = DEFAULT_MEMORY
+    """How many bytes of the rows a fit may keep."""
+    feature_names: tuple[str, ...] | None = None
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    """The type of X, float64 or float32; coefficients have the same."""
+
+    @property
+    @abstractmethod
+    def n_blocks(self) -> int:
+        """How many blocks there are."""
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """How many columns X has, in every block."""
+
+    @abstractmethod
+    def load(self, i: int) -> RawBlock:
+        """Block i."""
+
+    def tally(self, i: int) -> Tally:
+        """The labels of block i; where they can be had without X, this is overridden."""
+        _, y, weight = checked(self, i, self.load(i))
+        assert y is not None
+        return Tally.of(y, weight)
+
+    def size(self, i: int) -> int | None:
+        """The bytes of block i in memory, as far as that is known without loading it."""
+        return None
+
+    def __repr__(self) -> str:
+        blocks = f"{self.n_blocks} block{'' if self.n_blocks == 1 else 's'}"
+        return f"<{type(self).__name__} {self.name}: {blocks}, {self.n_features} features>"
+
+
+class ArraySource(Source):
+    """Rows of arrays that are in memory already, cut into blocks."""
+
+    name = "arrays"
+
+    def __init__(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, cuts: Sequence[int] = ()
+    ) -> None:
+        self.X, self.y = X, np.asarray(y)
+        self.weight = None if sample_weight is None else np.asarray(sample_weight)
+        self._ends = [0, *cuts, X.shape[0]]
+        self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+
+    @property
+    def n_blocks(self) -> int:
+        return len(self._ends) - 1
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    def load(self, i: int) -> RawBlock:
+        part = slice(self._ends[i], self._ends[i + 1])
+        return RawBlock(self.X[part], self.y[part], None if self.weight is None else self.weight[part])
+
+
+class FunctionSource(Source):
+    """Blocks that a function makes."""
+
+    name = "function"
+
+    def __init__(self, load: Callable[[int], Any], n_blocks: int, n_features: int) -> None:
+        self._load, self._n_blocks, self._n_features = load, n_blocks, n_features
+
+    @property
+    def n_blocks(self) -> int:
+        return self._n_blocks
+
+    @property
+    def n_features(self) -> int:
+        return self._n_features
+
+    def load(self, i: int) -> RawBlock:
+        return RawBlock(*self._load(i))
+
+
+def from_blocks(
+    load: Callable[[int], Any],
+    n_blocks: int,
+    *,
+    n_features: int | None = None,
+    memory: int | str = DEFAULT_MEMORY,
+) -> Source:
+    """A source whose blocks a function makes, or fetches from wherever they are.
+
+    Parameters
+    ----------
+    load : function
+        load(i) is (X, y) or (X, y, sample_weight): arrays, or a sparse matrix and arrays. It gives the
+        same rows whenever it is called, is called from another thread, and, if the source is to be sent to
+        other processes, can be pickled.
+    n_blocks : int
+        How many there are.
+    n_features : int, optional
+        The columns of X; by default block 0 is loaded to see them.
+    memory : int or str, default="1GB"
+        How many bytes of the rows a fit may keep.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def load(i):
+    ...     rng = np.random.default_rng(i)
+    ...     X = rng.standard_normal((1000, 5))
+    ...     return X, X[:, 0] > 0
+    >>> from_blocks(load, 20)
+    <FunctionSource function: 20 blocks, 5 features>
+    """
+    if n_blocks < 1:
+        raise MajorantError(f"n_blocks={n_blocks!r} must be at least 1")
+    width = int(RawBlock(*load(0)).X.shape[1]) if n_features is None else n_features
+    source = FunctionSource(load, n_blocks, width)
+    source.memory = n_bytes(memory)
+    return source
+
+
+def from_arrays(
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    rows_per_block: int,
+    memory: int | str = DEFAULT_MEMORY,
+) -> Source:
+    """A source of rows that are in memory, in blocks of so many: for trying things out."""
+    source = ArraySource(X, y, sample_weight, cuts=range(rows_per_block, X.shape[0], rows_per_block))
+    source.memory = n_bytes(memory)
+    return source
+
+
+def n_bytes(size: int | str) -> int:
+    """How many bytes are meant by "2GB", "500 MiB", or a number.
+
+    >>> n_bytes("1.5GB"), n_bytes("2 KiB"), n_bytes(4096)
+    (1500000000, 2048, 4096)
+    """
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMGT]?I?)B?\s*", str(size).upper())
+    unit = {**_UNITS, **_BINARY_UNITS}.get(match[2], 0) if match else 0
+    found = int(float(match[1]) * unit) if match else 0
+    if found < 1:
+        raise MajorantError(f"{size!r} is no size in memory: say e.g. 500MB, 2GB or 2GiB")
+    return found
+
+
+# Checking --------------------------------------------------------------------------------------------------
+
+
+def checked(source: Source, i: int, raw: RawBlock, *, known: bool = False) -> RawBlock:
+    """The block with X in floats, dense or CSR, and weights as float64; or an error that says why not.
+
+    A block that is `known` was checked before, and came back with the same X: only what costs nothing is
+    looked at again.
+    """
+    X, y, weight = raw
+    where = f"{source.name}, block {i}"
+    if y is None:
+        raise MajorantError(f"{where} has no labels")
+    X, y = _floats(X, where), np.asarray(y)
+    if X.ndim != 2 or X.shape[1] != source.n_features:
+        raise MajorantError(f"{where}: X has the shape {X.shape}, where {source.n_features} features belong")
+    if y.shape != (X.shape[0],):
+        raise MajorantError(f"{where}: {X.shape[0]} rows, and labels of the shape {y.shape}")
+    if not X.shape[0]:
+        raise MajorantError(f"{where} has no rows")
+    if weight is not None:
+        weight = np.asarray(weight, dtype=np.float64)
+        if weight.shape != y.shape:
+            raise MajorantError(f"{where}: {X.shape[0]} rows, and weights of the shape {weight.shape}")
+    if not known:
+        _check_values(X, weight, where)
+        if sp.issparse(X) and not is_canonical(X):
+            X = X.copy()
+            X.has_canonical_format = False  # flags are not to be trusted
+            X.sum_duplicates()
+    return RawBlock(X, y, weight)
+
+
+def _floats(X: Any, where: str) -> Any:
+    if sp.issparse(X):
+        X = X.tocsr()
+    elif not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray):
+        raise MajorantError(f"{where}: X must be an array or a sparse matrix, got {type(X).__name__}")
+    if X.dtype in (np.float64, np.float32):
+        return X
+    if X.dtype.kind not in "biuf":
+        raise MajorantError(f"{where}: X must be made of numbers, got the type {X.dtype}")
+    return X.astype(np.float64)
+
+
+def _check_values(X: Any, weight: Vector | None, where: str) -> None:
+    if sp.issparse(X):
+        try:
+            X.check_format(full_check=True)  # before compiled loops follow its indices
+        except ValueError as error:
+            raise MajorantError(f"{where}: X is a corrupt sparse matrix ({error})") from None
+    # One sum tells whether there is anything but finite numbers, unless it overflows.
+    values = X.data if sp.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspicious = not np.isfinite(values.sum())
+    if suspicious and not np.all(np.isfinite(values)):
+        raise MajorantError(f"{where}: X has missing (NaN) or infinite values: replace them first")
+    if weight is not None and not (np.all(np.isfinite(weight)) and np.all(weight >= 0.0)):
+        raise MajorantError(f"{where}: weights must be finite and not negative")
+
+
+def is_canonical(X: Any) -> bool:
+    """Whether the indices of every row of a CSR matrix increase strictly: sorted, and none twice."""
+    steps = np.diff(X.indices)
+    # Where a new row begins the index may fall.
+    begins = X.indptr[1:-1]
+    begins = begins[(begins > 0) & (begins < len(X.indices))]
+    steps[begins - 1] = 1
+    return bool(np.all(steps > 0))

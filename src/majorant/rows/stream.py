@@ -1,0 +1,174 @@
+"""Rows that are read block by block, because they do not fit into memory.
+
+A question is one pass: its answers are those of the blocks, added in their order, so that they are bit for
+bit those of `MemoryRows` with the same cuts. Several threads take one block after the other, and each works
+on the block that it has read, while it is in the cache of its core; so one reads while another computes. (A
+thread that only reads for others that compute took 1.5 times as much processor time.) What fits into the
+budget stays: the blocks that were read first. (To keep those that were used last would drop each block just
+before its turn, since passes go round and round.)
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
+from functools import partial
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from majorant.blas import one_thread
+from majorant.errors import MajorantError
+from majorant.rows.between import Pass, call_watchers
+from majorant.rows.block import Block
+from majorant.rows.protocol import Answer, Batch, Rows
+from majorant.rows.sources import RawBlock, Source
+from majorant.rows.together import in_context, work_alone
+from majorant.status import Vector
+
+__all__ = ["Reader", "StreamRows", "read_ahead"]
+
+Prepare = Callable[[int, RawBlock], Block]
+View = Callable[[Block], Block]
+
+# So many threads at least, each with a block in its hands; more, if the blocks then take no more than this
+# share of the memory.
+THREADS = 2
+SHARE = 4
+
+
+def read_ahead(load: Callable[[int], Answer], order: Sequence[int]) -> Generator[Answer, None, None]:
+    """load(i) for every i in this order, each while the caller is busy with the one before."""
+    with ThreadPoolExecutor(1) as pool:
+        yield from _in_order(pool, load, order, ahead=1)
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, task: Callable[[int], Answer], order: Sequence[int], *, ahead: int
+) -> Generator[Answer, None, None]:
+    """task(i) for every i, by a pool of threads, at most so many ahead; the answers come in this order.
+
+    An error in a thread is raised here, when its turn has come. Nothing is left running, however it ends.
+    """
+    tasks = (in_context(partial(task, i)) for i in order)
+    waiting = deque(pool.submit(each) for each in islice(tasks, ahead))
+    try:
+        while waiting:
+            answer = waiting.popleft().result()
+            waiting.extend(pool.submit(each) for each in islice(tasks, 1))
+            yield answer
+            del answer  # if it is a block, it goes before the one after the next comes
+    finally:
+        wait([future for future in waiting if not future.cancel()])
+
+
+class Reader:
+    """The blocks of a source, read as often as they are asked for, but for those that are kept.
+
+    Parameters
+    ----------
+    source : Source
+    prepare : function
+        Makes a `Block` of what was loaded; works in the thread that reads.
+    memory : int
+        The bytes that blocks may take, those that are worked on included.
+    """
+
+    def __init__(self, source: Source, prepare: Prepare, memory: int) -> None:
+        self.source, self.prepare, self.memory = source, prepare, memory
+        self.passes = 0
+        self._kept: dict[int, Block] = {}
+        self._kept_bytes = 0
+        self._largest = source.size(0) or 0
+        self._lock = threading.Lock()
+        # The size of a block is known before it is loaded, or else two of them are few enough.
+        room = memory // (SHARE * self._largest) if self._largest else THREADS
+        self.threads = max(THREADS, min(os.cpu_count() or 1, room))
+        # They wait for the next pass, and end with this object.
+        self._pool = ThreadPoolExecutor(self.threads, initializer=work_alone)
+
+    def ask(self, question: Callable[[Block], Answer]) -> Generator[Answer, None, None]:
+        """The answers of all blocks, in their order: one pass."""
+        blocks = range(self.source.n_blocks)
+        # Answers may wait, since they are small; every thread has one block in its hands.
+        ahead = 2 * self.threads
+        return self._watched(_in_order(self._pool, lambda i: question(self._block(i)), blocks, ahead=ahead))
+
+    def blocks(self, order: Sequence[int]) -> Generator[Block, None, None]:
+        """All blocks, one after the other, in this order: one pass."""
+        return self._watched(_in_order(self._pool, self._block, order, ahead=1))
+
+    def _watched(self, answers: Generator[Answer, None, None]) -> Generator[Answer, None, None]:
+        self.passes += 1
+        number, n_blocks, start = self.passes, self.source.n_blocks, time.perf_counter()
+        # Each of our threads has work enough: with threads of BLAS beside them a pass took 18 times as long.
+        with one_thread(), closing(answers):
+            for done, answer in enumerate(answers, start=1):
+                yield answer
+                del answer
+                call_watchers(Pass(number, done, n_blocks, time.perf_counter() - start))
+
+    def _block(self, i: int) -> Block:
+        if (kept := self._kept.get(i)) is not None:
+            return kept
+        raw = self.source.load(i)
+        size = raw.nbytes
+        block = self.prepare(i, raw)
+        with self._lock:
+            self._largest = max(self._largest, size)
+            if THREADS * size > self.memory:
+                raise MajorantError(
+                    f"{self.source.name}, block {i} takes {size / 1e6:,.3g} MB, and {THREADS} such blocks "
+                    f"do not fit into memory={self.memory / 1e6:,.3g} MB: allow more, or make smaller blocks"
+                )
+            room = self.memory - self.threads * self._largest - self._kept_bytes
+            if size <= room and i not in self._kept:
+                self._kept[i] = block
+                self._kept_bytes += size
+        return block
+
+
+class StreamRows(Rows):
+    """Rows that come from a reader, or another view of them: other labels, fewer columns."""
+
+    def __init__(self, reader: Reader, n_samples: int, n_features: int, view: View | None = None) -> None:
+        self.reader, self.n_samples, self.n_features = reader, n_samples, n_features
+        self._view = view
+
+    def ask(self, question: Callable[[Block], Answer]) -> Generator[Answer, None, None]:
+        view = self._view
+        return self.reader.ask(question if view is None else lambda block: question(view(block)))
+
+    def batches(self, rng: np.random.Generator, size: int) -> Generator[Batch, None, None]:
+        # The numbers are drawn as `MemoryRows` draws them.
+        with closing(self.reader.blocks(rng.permutation(self.reader.source.n_blocks).tolist())) as blocks:
+            for block in blocks:
+                seen = block if self._view is None else self._view(block)
+                rows = rng.permutation(seen.n_samples)
+                for start in range(0, len(rows), size):
+                    yield Batch(seen, rows[start : start + size])
+                del block, seen
+
+    def columns(self, chosen: NDArray[np.intp]) -> StreamRows:
+        """The same rows with some of the features only, chosen anew in every pass."""
+        view = partial(_columns, self._view, chosen)
+        return StreamRows(self.reader, self.n_samples, len(chosen), view)
+
+    def against_the_rest(self, code: int) -> StreamRows:
+        """The same rows, where y numbers their classes: this one is 1, all others are -1."""
+        return StreamRows(self.reader, self.n_samples, self.n_features, partial(_against_the_rest, code))
+
+
+def _columns(view: View | None, chosen: NDArray[np.intp], block: Block) -> Block:
+    return (block if view is None else view(block)).columns(chosen)
+
+
+def _against_the_rest(code: int, block: Block) -> Block:
+    y: Vector = np.where(block.y == code, 1.0, -1.0)
+    return block.relabelled(y, block.s)

@@ -1,0 +1,159 @@
+"""`majorant train` and `predict` with --memory: block by block, with the same results."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from majorant.callbacks import LiveProgress
+from majorant.cli import run
+from majorant.datasets import write_libsvm
+from majorant.persistence import load_model, load_provenance
+from majorant.rows.between import Pass
+
+FAST = ["--solver", "mm", "--penalty", "l2", "--lam", "2"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    rng = np.random.default_rng(0)
+    X = np.round(rng.standard_normal((400, 6)), 2)
+    X[np.abs(X) < 0.5] = 0.0
+    y = np.where(X[:, 0] - X[:, 1] + rng.standard_normal(400) > 0, 1, -1)
+    write_libsvm("rows.svm", X, y)
+    write_libsvm("wide.svm", np.column_stack([X, np.ones(400)]), y)
+    np.save("X.npy", X)
+    np.save("y.npy", y)
+    return tmp_path
+
+
+@pytest.fixture
+def command(here, capsys):
+    def call(*words, code=0):
+        capsys.readouterr()
+        answer = run([str(word) for word in words])
+        printed = capsys.readouterr()
+        assert answer == code, printed.err + printed.out
+        return printed
+
+    return call
+
+
+@pytest.mark.parametrize("data", ["rows.svm", "X.npy"])
+def test_training_with_little_memory_gives_the_same_model(command, data):
+    command("train", "rows.svm", "whole.model", *FAST)
+    printed = command("train", data, "large.model", "--memory", "16KB", "--test", "rows.svm", *FAST)
+    assert "6 features, in" in printed.out
+    assert "400 rows, " in printed.out
+    assert "passes over them" in printed.out
+    assert "% on the test rows" in printed.out
+    whole, large = load_model("whole.model"), load_model("large.model")
+    assert large.objective_ == pytest.approx(whole.objective_, rel=2e-6)
+    provenance = load_provenance("large.model")
+    assert provenance["source"] == data
+    assert provenance["n_rows"] == 400
+
+
+def test_facts_for_programs(command):
+    words = ["train", "X.npy", "m", "--memory", "16KB", "--json", *FAST, "--class-weight", "+1=2", "--test"]
+    facts = json.loads(command(*words, "rows.svm").out)
+    assert facts["passes"] >= 3
+    assert facts["seconds_per_pass"] > 0.0
+    assert facts["rows"] == 400
+    assert facts["data"]["blocks"] > 3
+    assert 0.6 < facts["train_accuracy"] == facts["test_accuracy"]
+    assert load_model("m").class_weight == {1: 2.0}
+
+
+def test_predictions_are_the_same_in_blocks(command):
+    command("train", "rows.svm", "m", *FAST)
+    for data in ("rows.svm", "wide.svm"):  # the features that the model does not know are left out
+        whole = command("predict", data, "m", "whole.txt", "--scores", "--force")
+        large = command("predict", data, "m", "large.txt", "--scores", "--force", "--memory", "16KB")
+        assert Path("whole.txt").read_text() == Path("large.txt").read_text()
+        assert whole.out == large.out
+        assert large.err.count("left out") == (data == "wide.svm")
+    to_stdout = command("predict", "rows.svm", "m", "-", "--memory", "16KB")
+    assert to_stdout.out.splitlines() == [
+        line.split()[0] for line in Path("whole.txt").read_text().splitlines()
+    ]
+    assert "Accuracy = " in to_stdout.err
+    facts = json.loads(command("predict", "rows.svm", "m", "--json", "--scores", "--memory", "16KB").out)
+    assert len(facts["labels"]) == len(facts["scores"]) == facts["rows"] == 400
+    Path("y.npy").unlink()
+    unlabelled = command("predict", "X.npy", "m", "--memory", "16KB")
+    assert unlabelled.out == to_stdout.out
+    assert "Accuracy" not in unlabelled.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["train", "rows.svm", "--memory", "16KB", "--standardize"],
+            "--standardize needs all rows in memory",
+        ),
+        (["train", "rows.svm", "--memory", "16KB", "-v", "3"], "-v needs all rows in memory"),
+        (["train", "rows.svm", "--memory", "16KB", "--report", "r.html"], "--report needs all rows"),
+        (["train", "-", "m", "--memory", "16KB"], "DATA - needs all rows in memory"),
+    ],
+)
+def test_what_needs_all_rows_is_said(command, words, message):
+    assert message in command(*words, code=2).err
+
+
+def test_sizes_and_files_that_are_wrong(command):
+    assert "'a lot' is no size in memory" in command("train", "X.npy", "--memory", "a lot", code=1).err
+    assert "there is no such file" in command("train", "none.svm", "m", "--memory", "1GB", code=1).err
+    Path("y.npy").unlink()
+    assert "where are the labels?" in command("train", "X.npy", "m", "--memory", "1GB", code=1).err
+
+
+def test_a_checkpoint_is_removed_when_the_model_is_written(command):
+    for memory in ([], ["--memory", "16KB"]):
+        command("train", "rows.svm", "m", "--force", "--checkpoint", "c.npz", *memory, *FAST)
+        assert Path("m").exists()
+        assert not Path("c.npz").exists()
+    Path("c.npz").write_bytes(b"something else")
+    printed = command("train", "rows.svm", "m", "--force", "--checkpoint", "c.npz", *FAST, code=1)
+    assert "is no checkpoint to go on from" in printed.err
+    assert Path("c.npz").read_bytes() == b"something else"
+
+
+def test_a_command_that_was_killed_goes_on(command):
+    """With a checkpoint at every iteration, and a fit that would go on for ever."""
+    code = (
+        "import sys; from majorant.callbacks import Checkpoint; from majorant.cli import train, run; "
+        "from majorant import cli; import majorant.cli.train; "
+        "m = sys.modules['majorant.cli.train']; "
+        "m.checkpoint_of = lambda path: Checkpoint(path, every=0.0, resume=True); "
+        "run(sys.argv[1:])"
+    )
+    problem = ["rows.svm", "m", "--memory", "16KB", "--checkpoint", "c.npz", "--penalty", "l2", "--lam", "2"]
+    endless = ["--solver", "gradient", "--tol", "0", "--max-iter", "1000000000"]
+    process = subprocess.Popen([sys.executable, "-c", code, "train", *problem, *endless])
+    while process.poll() is None and not Path("c.npz").exists():
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not Path("m").exists()
+    command("train", *problem, "--solver", "mm")
+    resumed = load_model("m").objective_
+    assert not Path("c.npz").exists()
+    command("train", *problem, "--solver", "mm", "--force")
+    assert resumed == pytest.approx(load_model("m").objective_, rel=2e-6)
+
+
+def test_progress_says_how_long_a_pass_takes(capsys):
+    live = LiveProgress(every=0.0).open()
+    live.on_pass(Pass(3, done=5, blocks=20, seconds=2.0))
+    live.close()
+    assert "pass 3: 25% of 8 s" in capsys.readouterr().err
