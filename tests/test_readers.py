@@ -1,4 +1,4 @@
-"""LIBSVM text: the same bits as `float`, strict with positions; what is written is read back."""
+"""LIBSVM text: the same bits as `float`, strict, with positions; compression, standard input."""
 
 import bz2
 import gzip
@@ -6,22 +6,15 @@ import hashlib
 import io
 import lzma
 import os
-import struct
 import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
 from majorant.datasets import Data, read, write_libsvm
-from majorant.datasets.decimals import HARD, NO_NUMBER, READ, TOO_LARGE, powers_of_five, read_number
-from majorant.errors import DataFileError, MajorantError, OutputError
-
-FIXED = settings(deadline=None, derandomize=True)
-POWERS = powers_of_five()
+from majorant.errors import DataFileError, MajorantError
 
 
 def read_text(tmp_path, text, **options):
@@ -32,83 +25,6 @@ def read_text(tmp_path, text, **options):
 
 def same_bits(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-
-
-# Numbers
-
-
-def check_number(text):
-    """As `float` has it, or left to it."""
-    kind, value, end = read_number(np.frombuffer(text.encode() + b"\n", np.uint8), 0, POWERS)
-    expected = float(text)
-    assert end == len(text)
-    if kind != HARD:
-        assert struct.pack("d", value) == struct.pack("d", expected)
-        assert kind == (TOO_LARGE if np.isinf(expected) else READ)
-    else:
-        assert sum(c.isdigit() for c in text) > 19
-    return kind
-
-
-@FIXED
-@given(st.floats(allow_nan=False, allow_infinity=False), st.integers(0, 40))
-def test_floats_in_any_number_of_digits(x, digits):
-    check_number(repr(x))
-    check_number(f"{x:.{digits}e}")
-
-
-@FIXED
-@given(st.from_regex(r"[+-]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][+-]?[0-9]{1,4})?", fullmatch=True))
-@example("9007199254740993")
-@example("9007199254740993.0000000000000000000000001")
-@example("2.4703282292062327208051355e-324")
-@example("2.2250738585072011e-308")
-@example("1.7976931348623158e308")
-@example("1.7976931348623159e308")
-@example("1e400")
-@example("0e99999999999999999999")
-@example("1e-99999999999999999999")
-@example("0." + "0" * 400 + "1e401")
-@example("-0")
-@example("5.")
-@example("+.5")
-def test_decimals(text):
-    check_number(text)
-
-
-@FIXED
-@given(st.integers(2**53, 2**54 - 1), st.integers(0, 5), st.sampled_from([-1, 0, 1]))
-def test_halfway_between_two_floats(mantissa, places, nudge):
-    """An odd integer of 54 bits is half-way; so is it divided by a power of two, in decimals."""
-    check_number(f"{(mantissa | 1) * 5**places + nudge}e-{places}")
-    check_number(f"{(mantissa | 1) * 5**places * 10**9 + nudge}e-{places + 9}")
-
-
-@FIXED
-@given(st.integers(0, 23), st.integers(0, 2**54))
-def test_halfway_with_an_exponent(q, seed):
-    low = 2**53 // 5**q + 1
-    check_number(f"{(low + seed % low) | 1}e{q}")
-
-
-@FIXED
-@given(st.integers(0, 2**53), st.integers(-1074, -1020))
-def test_subnormal_numbers_and_their_neighbours(mantissa, exponent):
-    x = mantissa * 2.0**exponent
-    check_number(f"{x:.16e}")
-    check_number(f"{x:.18e}")
-
-
-def test_numbers_that_are_left_to_float():
-    assert check_number("1.00000000000000011102230246251565404236316680908203125") == HARD
-    assert check_number("1.00000000000000011102230246251565404236316680908203126") == HARD
-
-
-@pytest.mark.parametrize("text", ["", "+", "-", ".", "e5", "1e", "1e+", "--1", "nan", "inf", "x"])
-def test_what_is_no_number(text):
-    kind, _, end = read_number(np.frombuffer(text.encode() + b"\n", np.uint8), 0, POWERS)
-    assert kind == NO_NUMBER
-    assert end <= len(text)
 
 
 def test_hard_numbers_in_a_file(tmp_path):
@@ -384,82 +300,6 @@ def test_a_pipe_that_delivers_byte_by_byte(monkeypatch, tmp_path):
         monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": file}))
         assert read("-").X.shape == (100, 7)
     thread.join()
-
-
-# Writing
-
-FINITE = st.floats(allow_nan=False, allow_infinity=False)
-
-
-@st.composite
-def sparse_data(draw):
-    rows, columns = draw(st.integers(1, 5)), draw(st.integers(1, 6))
-    places = draw(st.sets(st.tuples(st.integers(0, rows - 1), st.integers(0, columns - 1)), min_size=1))
-    values = draw(st.lists(FINITE, min_size=len(places), max_size=len(places)))
-    r, c = zip(*sorted(places), strict=True)
-    integers, numbers = st.integers(-(2**53), 2**53), st.floats(-(2.0**53), 2.0**53)
-    y = np.array(draw(st.lists(draw(st.sampled_from([integers, numbers])), min_size=rows, max_size=rows)))
-    return sp.csr_array((values, (r, c)), shape=(rows, columns)), y
-
-
-@FIXED
-@given(sparse_data(), st.sampled_from(["d.txt", "d.gz", "d.txt.bz2", "d.xz"]))
-def test_what_is_written_is_read_back(tmp_path_factory, problem, name):
-    X, y = problem
-    path = tmp_path_factory.mktemp("written") / name
-    write_libsvm(path, X, y)
-    data = read(path, features=X.shape[1])
-    for part in ("data", "indices", "indptr"):
-        assert same_bits(getattr(data.X, part), getattr(X, part).astype(getattr(data.X, part).dtype))
-    whole = np.all(y == np.floor(y))
-    assert np.array_equal(data.y, y)
-    assert data.y.dtype == (np.int64 if whole else np.float64)
-
-
-def test_dense_arrays_are_written_with_their_signs_of_zero(tmp_path):
-    X = np.array([[0.0, -0.0, 1.0], [0.1, 0.0, 0.0]])
-    write_libsvm(tmp_path / "a", X, np.array([True, False]))
-    assert (tmp_path / "a").read_text() == "1 2:-0 3:1\n0 1:0.1\n"
-    assert same_bits(read(tmp_path / "a").X.toarray() + 0.0, X + 0.0)
-
-
-def test_unsorted_and_repeated_entries_are_put_in_order(tmp_path):
-    X = sp.csr_array((np.array([1.0, 2.0, 3.0]), [2, 0, 2], [0, 3]), shape=(1, 3))
-    write_libsvm(tmp_path / "a", X, [1])
-    assert (tmp_path / "a").read_text() == "1 1:2 3:4\n"
-    assert X.nnz == 3
-
-
-def test_the_same_data_give_the_same_compressed_bytes(tmp_path):
-    for name in ("a.gz", "b.gz"):
-        write_libsvm(tmp_path / name, [[1.0]], [1])
-    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "message"),
-    [
-        ([[np.nan]], [1], "missing"),
-        ([[np.inf]], [1], "infinite"),
-        ([1.0], [1], "rows and columns"),
-        ([[1.0]], ["a"], "number the classes"),
-        ([[1.0]], [1, 2], "1 rows and 2 labels"),
-        (np.empty((0, 2)), [], "at least one"),
-        ([[1.0]], [np.nan], "not finite"),
-        ([[1.0]], [2**60], "beyond"),
-    ],
-)
-def test_what_cannot_be_written(tmp_path, X, y, message):
-    with pytest.raises(MajorantError, match=message):
-        write_libsvm(tmp_path / "a", X, y)
-    assert not (tmp_path / "a").exists()
-
-
-def test_an_existing_file_is_kept_if_asked(tmp_path):
-    (tmp_path / "a").write_text("mine")
-    with pytest.raises(OutputError, match="exists already"):
-        write_libsvm(tmp_path / "a", [[1.0]], [1], overwrite=False)
-    assert (tmp_path / "a").read_text() == "mine"
 
 
 # Real data

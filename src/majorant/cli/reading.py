@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,9 +43,20 @@ class DataOptions:
             metavar="FORMAT", help="libsvm, csv, tsv, parquet, arrow, npz or mat; else by its name."
         ),
     ] = None
+    no_header: Annotated[
+        bool,
+        typer.Option(
+            "--no-header", help="A CSV or TSV file has no names: its columns are 0, 1, …, or -1 for the last."
+        ),
+    ] = False
     zero_based: Annotated[
         bool, typer.Option("--zero-based", help="The first feature of LIBSVM text is 0, not 1.")
     ] = False
+
+    def column(self, word: str | None) -> Any:
+        """A column by its name; where there are no names, by its position: 0 is the first, -1 the last."""
+        numbered = self.no_header and word is not None and re.fullmatch(r"-?\d+", word)
+        return int(word) if numbered else word  # type: ignore[arg-type]
 
 
 def read_data(
@@ -59,8 +71,9 @@ def read_data(
             data = load(source)
         else:
             data = read(
-                source, label=_column(options.label), drop=[_column(name) for name in options.drop],
+                source, label=options.column(options.label), drop=list(map(options.column, options.drop)),
                 format=options.format, zero_based=options.zero_based, labelled=labelled,
+                header=not options.no_header,
             )  # fmt: skip
     assert isinstance(data, Data)
     output.facts[what] = {
@@ -71,11 +84,6 @@ def read_data(
     }
     output.say(f"{source}: {data.X.shape[0]:,} rows × {data.X.shape[1]:,} features{_classes(data)}")
     return data
-
-
-def _column(name: str | None) -> Any:
-    """A column by its name; by its position where that is what was typed."""
-    return int(name) if name is not None and name.isdecimal() else name
 
 
 def _classes(data: Data) -> str:

@@ -57,7 +57,7 @@ def _read(records: _Records, wanted: Wanted) -> Found:
                 records.fail(f"{len(row)} fields, where the first line has {len(names)}", None)
             row = [""]
         try:
-            numbers = [float(text) for text in pick(row)]
+            numbers = list(map(float, pick(row)))
         except ValueError:
             numbers = []
         # `float` takes more than decimals: look again where there may be such.

@@ -6,6 +6,7 @@
     otherwise    l2 (2)     ≤ features, ≤ 2,500      row_side.py     as many unknowns as rows
                  kinked     any                      columns.py      coordinate descent; Newton on the support
                  smooth     any                      conjugate.py    products with the active rows only
+    ≤ 3,000      any        not in memory            passes.py       a pass over the rows for every step
 
 (1) Sparse rows are crowded if they have at least N² entries for N features. With fewer it is the Gram matrix
 that costs most, not the rows: for 10,000 rows × 1,000 features with 20 entries a row and ℓ2, 118 ms, not 22.
@@ -32,6 +33,7 @@ from majorant.solvers.base import Solver
 from majorant.solvers.newton.columns import column_iterates
 from majorant.solvers.newton.conjugate import conjugate_iterates
 from majorant.solvers.newton.gram import carried_start, gram_iterates
+from majorant.solvers.newton.passes import MAX_FEATURES, iterates_in_passes
 from majorant.solvers.newton.row_side import row_side_iterates, suits
 from majorant.solvers.newton.working_set import working_set_iterates
 from majorant.solvers.way import Way, stronger_penalties
@@ -71,13 +73,17 @@ class Newton(Solver):
                 "needs a potential that is differentiable or concave on [0, ∞[, and "
                 f"{potential.name!r} is neither"
             )
-        if not isinstance(objective.rows, MemoryRows):
-            return "needs rows that are in memory"
+        if not isinstance(objective.rows, MemoryRows) and objective.size - 1 > MAX_FEATURES:
+            return f"takes at most {MAX_FEATURES:,} features where the rows are not in memory"
         return None
 
     def iterates(self, objective: Objective, theta: Vector, seed: int) -> Iterator[Iterate]:
         rows = objective.rows
-        assert isinstance(rows, MemoryRows)  # what `objection` has made sure of
+        if not isinstance(rows, MemoryRows):
+            yield from iterates_in_passes(
+                objective, theta, lambda sample: self.iterates(sample, sample.start(), seed)
+            )
+            return
         descend = partial(self.descend, rows)
         start = carried_start(objective, rows, theta) or objective.evaluate(theta)
         way = Way(objective, start, descend, partial(self._approaches, rows))

@@ -18,8 +18,7 @@ from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.rows.columns import Columns, intercept_column, slacks
 from majorant.rows.quadratic import ActiveQuadratic
-from majorant.solvers.newton.gram import tangent_slopes
-from majorant.solvers.newton.models import minimise_on_support
+from majorant.solvers.newton.models import minimise_on_support, tangent_slopes
 from majorant.solvers.newton.search import step_towards
 from majorant.status import Evaluated, Iterate, Underway, Vector
 

@@ -9,7 +9,7 @@ import numpy as np
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.rows.quadratic import ActiveQuadratic
-from majorant.solvers.newton.models import minimise_kinked, minimise_smooth
+from majorant.solvers.newton.models import minimise_kinked, minimise_smooth, tangent_slopes
 from majorant.solvers.newton.search import step_towards
 from majorant.status import Evaluated, Vector
 
@@ -62,12 +62,3 @@ def _step(objective: Objective, quadratic: ActiveQuadratic, at: Evaluated) -> tu
         slopes = tangent_slopes(objective, at.theta)
         target, predicted = minimise_kinked(objective, quadratic.H, quadratic.c, at, slopes)
     return step_towards(objective, quadratic, at.theta, at.value, target, predicted)
-
-
-def tangent_slopes(objective: Objective, theta: Vector) -> Vector:
-    """c_i φ'(|w_i|): the tangent in |w| that majorises a concave φ; λ for ℓ1. Zero for the intercept."""
-    if objective.potential.convex:  # and concave on [0, ∞[, hence linear there
-        return objective.kink_slopes
-    w = np.abs(theta[:-1])
-    slopes = np.where(w == 0.0, objective.potential.slope_at_zero, objective.potential.derivative(w))
-    return np.append(objective.factor * slopes, 0.0)

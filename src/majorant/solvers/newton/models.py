@@ -110,6 +110,15 @@ def minimise_on_support(
     return theta, max(start - model.value(theta, r), 0.0)
 
 
+def tangent_slopes(objective: Objective, theta: Vector) -> Vector:
+    """c_i φ'(|w_i|): the tangent in |w| that majorises a concave φ; λ for ℓ1. Zero for the intercept."""
+    if objective.potential.convex:  # and concave on [0, ∞[, hence linear there
+        return objective.kink_slopes
+    w = np.abs(theta[:-1])
+    slopes = np.where(w == 0.0, objective.potential.slope_at_zero, objective.potential.derivative(w))
+    return np.append(objective.factor * slopes, 0.0)
+
+
 class _KinkedModel:
     """The model with kinks, and its minimiser for given signs; r stands for Hθ - c throughout."""
 

@@ -1,0 +1,174 @@
+r"""Rows that are not in memory: one pass over them for each Newton step.
+
+Where a pass is all that costs, it should answer everything that the next step asks. At the end θ + d of a
+step each block says
+
+    the loss, H = 2 L_AᵀS_A L_A and c = 2 L_AᵀS_A 1 over its rows A that are active there, and
+    the loss at θ + t d for some shorter t,
+
+so that the whole step, which is right nearly always, brings the next model along; and if it is not, the
+right part of it is known, and one more pass brings the model there. The gradient of the loss is Hθ - c, as
+in `gram.py`; the certificate is computed afresh by the driver.
+
+From zero, the steps begin at the solution of a sample of the rows that fits into memory: one pass, where
+Newton's method from zero takes five to ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from majorant.losses import SquaredHinge
+from majorant.objective import Objective
+from majorant.rows import MemoryRows, Rows
+from majorant.rows.block import Block
+from majorant.solvers.newton.models import minimise_kinked, minimise_smooth, tangent_slopes
+from majorant.solvers.newton.search import ROUNDING, SUFFICIENT
+from majorant.solvers.way import Way
+from majorant.status import Evaluated, Iterate, Matrix, Underway, Vector
+
+# Up to how many features a matrix of all of them travels with every pass.
+MAX_FEATURES = 3000
+
+# The entries of the sample, if it were dense; how far its problem is solved, and for how many steps.
+SAMPLED = 16_000_000
+SAMPLE_TOLERANCE = 1e-4
+SAMPLE_STEPS = 200
+
+# Parts of a step whose loss a pass brings along.
+PARTS = (0.5, 0.25, 0.0625, 1 / 256)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a pass brings from a point, and from shorter steps towards it; blocks' views add up."""
+
+    loss: float
+    H: Matrix
+    c: Vector
+    shorter: Vector
+
+    def __add__(self, other: View) -> View:
+        return View(self.loss + other.loss, self.H + other.H, self.c + other.c, self.shorter + other.shorter)
+
+
+def view(theta: Vector, d: Vector | None, block: Block) -> View:
+    """The block's part of the view at θ, at the end of the step d."""
+    p = len(theta)
+    margins = block.image(theta)
+    shorter = np.zeros(0)
+    if d is not None:
+        back = block.image(d)
+        losses = [block.s @ SquaredHinge.value(margins - (1.0 - t) * back) for t in PARTS]
+        shorter = np.array(losses)
+    H, c = np.zeros((p, p)), np.zeros(p)
+    block.add_rows(np.flatnonzero(margins < 1.0), 1.0, H, c)
+    block.mirror(H)
+    return View(float(block.s @ SquaredHinge.value(margins)), H, c, shorter)
+
+
+def sample_of(rows: Rows, step: int) -> MemoryRows:
+    """Every so-manieth row, weighed as many times, in memory: one pass."""
+
+    def take(block: Block) -> Block:
+        part = block.rows(slice(None, None, step))
+        part.s = step * part.s
+        # A copy with all columns: rows of a CSR block hold on to the whole of it.
+        return part.columns(np.arange(block.n_features))
+
+    return MemoryRows.of(list(rows.ask(take)))
+
+
+def iterates_in_passes(
+    objective: Objective, theta: Vector, solve_sample: Callable[[Objective], Iterator[Iterate]]
+) -> Iterator[Iterate]:
+    """θ itself, then Newton's steps; from zero, by way of a sample.
+
+    A non-convex potential is approached over stepping stones on all rows instead: a sample would decide in
+    which of the minima it ends.
+    """
+    way = Way(objective, objective.evaluate(theta), _steps)
+    yield way.end
+    if not objective.potential.convex:
+        yield from way.over_stepping_stones()
+    elif not theta[:-1].any():
+        start = yield from _solution_of_sample(objective, way.end, solve_sample)
+        iterates = pass_iterates(objective, objective.rows, start)
+        first = next(iterates)
+        if first.value < way.end.value:
+            yield first
+            yield from iterates
+    yield from _steps(objective, way.end)
+
+
+def _solution_of_sample(
+    objective: Objective, start: Evaluated, solve_sample: Callable[[Objective], Iterator[Iterate]]
+) -> Generator[Iterate, None, Vector]:
+    rows, theta = objective.rows, start.theta
+    step = max(1, rows.n_samples * objective.size // SAMPLED)
+    sample = replace(objective, rows=sample_of(rows, step))
+    for n, at in enumerate(solve_sample(sample)):
+        yield Underway(start.theta, start.value)
+        if isinstance(at, Evaluated):
+            theta = at.theta
+            if n >= SAMPLE_STEPS or sample.estimate(at).error <= SAMPLE_TOLERANCE:
+                break
+    return theta
+
+
+def _steps(objective: Objective, start: Evaluated) -> Iterator[Iterate]:
+    """Newton's iterates after the start."""
+    iterates = pass_iterates(objective, objective.rows, start.theta)
+    next(iterates)
+    yield from iterates
+
+
+def pass_iterates(objective: Objective, rows: Rows, theta: Vector) -> Iterator[Evaluated]:
+    """Newton's method with one pass over the rows for each step that is right at once."""
+    seen = rows.total(partial(view, theta, None))
+    value = seen.loss + objective.penalty(theta)
+    while True:
+        at = Evaluated(theta, value, seen.H @ theta - seen.c, carried=True)
+        yield at
+        target, predicted = _minimised(objective, seen, at)
+        moved = _step(objective, rows, at, target, predicted)
+        if moved is None:
+            # No way down that these numbers can tell: what is yielded again ends the run.
+            continue
+        theta, value, seen = moved
+
+
+def _minimised(objective: Objective, seen: View, at: Evaluated) -> tuple[Vector, float]:
+    if objective.potential.smooth:
+        return minimise_smooth(objective, seen.H, seen.c, at.theta)
+    return minimise_kinked(objective, seen.H, seen.c, at, tangent_slopes(objective, at.theta))
+
+
+def _step(
+    objective: Objective, rows: Rows, at: Evaluated, target: Vector, predicted: float
+) -> tuple[Vector, float, View] | None:
+    """Where the step leads, Φ and the view there; None if Φ does not fall on the way."""
+
+    def enough(t: float, reached: float) -> bool:
+        return reached <= at.value - SUFFICIENT * t * predicted + ROUNDING * abs(at.value)
+
+    d = target - at.theta
+    whole = 1.0
+    while whole > 1e-10:
+        end = at.theta + whole * d
+        seen = rows.total(partial(view, end, whole * d))
+        reached = seen.loss + objective.penalty(end)
+        if enough(whole, reached):
+            return end, reached, seen
+        for part, loss in zip(PARTS, seen.shorter.tolist(), strict=True):
+            t = whole * part
+            between = at.theta + t * d
+            if enough(t, loss + objective.penalty(between)):
+                seen = rows.total(partial(view, between, None))
+                return between, seen.loss + objective.penalty(between), seen
+        whole *= PARTS[-1] / 2.0
+    return None

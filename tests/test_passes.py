@@ -1,0 +1,117 @@
+"""Newton's method on rows that are not in memory: the same minimum, in few passes."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from majorant.objective import Objective
+from majorant.potentials import L1, L2, Hyperbolic, Welsch
+from majorant.rows import MemoryRows, Rows
+from majorant.solvers import Newton, choose_solver, solve
+from majorant.solvers.newton import passes
+from majorant.status import Status
+
+
+class ElsewhereRows(Rows):
+    """Rows that can only be asked; it counts how often."""
+
+    def __init__(self, rows):
+        self.rows, self.passes = rows, 0
+        self.n_samples, self.n_features = rows.n_samples, rows.n_features
+
+    def ask(self, question):
+        self.passes += 1
+        return [question(block) for block in self.rows.blocks]
+
+    def batches(self, rng, size):
+        return self.rows.batches(rng, size)
+
+
+def problem(kind, n=600, p=12):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.6)
+    y = np.where(X[:, 0] - X[:, 1] + 0.7 * rng.standard_normal(n) > 0.2, 1.0, -1.0)
+    return (sp.csr_array(X) if kind == "sparse" else X), y, rng.uniform(0.5, 2.0, n)
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def rows(request):
+    X, y, s = problem(request.param)
+    return MemoryRows(X, y, s, cuts=[100, 250, 400])
+
+
+@pytest.fixture(params=[50, 10**9], ids=["small sample", "all rows in the sample"])
+def sampled(request, monkeypatch):
+    monkeypatch.setattr(passes, "SAMPLED", 13 * request.param)
+
+
+POTENTIALS = [L1(20.0), L1(0.1), L2(1.0), Hyperbolic(20.0, 1e-3), Hyperbolic(0.1, 1e-4)]
+
+
+@pytest.mark.parametrize("potential", POTENTIALS, ids=repr)
+def test_the_same_minimum_as_in_memory(rows, potential, sampled):
+    elsewhere = ElsewhereRows(rows)
+    found = solve(Newton(), Objective(elsewhere, potential), tol=1e-9)
+    known = solve(Newton(), Objective(rows, potential), tol=1e-9)
+    assert found.status is Status.CONVERGED
+    assert found.iterate.value == pytest.approx(known.iterate.value, rel=1e-8)
+    np.testing.assert_allclose(found.iterate.theta, known.iterate.theta, atol=1e-4)
+
+
+@pytest.mark.parametrize("potential", [*POTENTIALS, Welsch(5.0, 0.1)], ids=repr)
+def test_phi_never_rises(rows, potential, sampled):
+    result = solve(Newton(), Objective(ElsewhereRows(rows), potential))
+    values = np.array([record.objective for record in result.history])
+    assert np.all(np.diff(values) <= 1e-9 * values[0])
+    assert result.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("potential", POTENTIALS, ids=repr)
+def test_a_pass_for_each_step(rows, potential, sampled):
+    """Survey, sample, first model, certificate; and a pass for every step that is taken."""
+    elsewhere = ElsewhereRows(rows)
+    result = solve(Newton(), Objective(elsewhere, potential))
+    steps = len({record.objective for record in result.history})
+    assert elsewhere.passes <= steps + 5
+    assert elsewhere.passes <= 16
+
+
+def test_from_a_given_point_there_is_no_sample(rows):
+    elsewhere = ElsewhereRows(rows)
+    objective = Objective(elsewhere, L1(1.0))
+    end = solve(Newton(), Objective(rows, L1(1.0)), tol=1e-10).iterate.theta
+    objective.rows.survey  # noqa: B018 - the pass that every fit begins with
+    before = elsewhere.passes
+    assert solve(Newton(), objective, end).status is Status.CONVERGED
+    assert elsewhere.passes - before <= 2
+
+
+def test_steps_that_are_too_long_are_cut(rows, monkeypatch):
+    """A model that promises too much: its step is cut to where Φ falls, and more than one pass is needed."""
+    objective = Objective(ElsewhereRows(rows), L2(1.0))
+    honest = passes._minimised
+
+    def boastful(objective, seen, at):
+        target, predicted = honest(objective, seen, at)
+        return at.theta + 50.0 * (target - at.theta), predicted
+
+    monkeypatch.setattr(passes, "_minimised", boastful)
+    iterates = passes.pass_iterates(objective, objective.rows, np.zeros(13))
+    values = [next(iterates).value for _ in range(30)]
+    assert np.all(np.diff(values) <= 0.0)
+    assert values[-1] < values[0]
+
+
+def test_the_sample_holds_no_other_rows():
+    X, y, s = problem("sparse")
+    sample = passes.sample_of(MemoryRows(X, y, s, cuts=[300]), 10)
+    assert sample.n_samples == 60
+    assert sum(len(block._entries[0]) for block in sample.blocks) < X.nnz / 5
+
+
+@pytest.mark.parametrize("features", [passes.MAX_FEATURES, passes.MAX_FEATURES + 1])
+def test_the_default_where_rows_are_elsewhere(features):
+    X = sp.csr_array((np.ones(2), ([0, 1], [0, 1])), shape=(2, features))
+    objective = Objective(ElsewhereRows(MemoryRows(X, np.array([1.0, -1.0]))), L2(1.0))
+    name = choose_solver(objective).name
+    assert name == ("newton" if features <= passes.MAX_FEATURES else "mm-subspace")
