@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from majorant.errors import MajorantError
 from majorant.rows.between import Pass, call_watchers
 from majorant.rows.block import Block
-from majorant.rows.protocol import Answer, Batch, Rows
+from majorant.rows.protocol import Answer, Rows, State
 from majorant.rows.sources import RawBlock, Source
 from majorant.status import Vector
 
-__all__ = ["Reader", "StreamRows", "read_ahead"]
+__all__ = ["Reader", "StreamRows", "against_the_rest", "columns_of", "read_ahead"]
 
 Prepare = Callable[[int, RawBlock], Block]
 View = Callable[[Block], Block]
@@ -118,22 +118,25 @@ class StreamRows(Rows):
                 del block  # its memory is for the one after the next
                 yield answer
 
-    def batches(self, rng: np.random.Generator, size: int) -> Generator[Batch, None, None]:
-        # The numbers are drawn as `MemoryRows` draws them.
-        with closing(self._blocks(rng.permutation(self.reader.source.n_blocks).tolist())) as blocks:
+    @property
+    def n_parts(self) -> int:
+        return self.reader.source.n_blocks
+
+    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
+        with closing(self._blocks(order)) as blocks:
             for block in blocks:
-                rows = rng.permutation(block.n_samples)
-                for start in range(0, len(rows), size):
-                    yield Batch(block, rows[start : start + size])
+                state = through(state, block)
+                del block
+        return state
 
     def columns(self, chosen: NDArray[np.intp]) -> StreamRows:
         """The same rows with some of the features only, chosen anew in every pass."""
-        view = partial(_columns, self._view, chosen)
+        view = partial(columns_of, self._view, chosen)
         return StreamRows(self.reader, self.n_samples, len(chosen), view)
 
     def against_the_rest(self, code: int) -> StreamRows:
         """The same rows, where y numbers their classes: this one is 1, all others are -1."""
-        return StreamRows(self.reader, self.n_samples, self.n_features, partial(_against_the_rest, code))
+        return StreamRows(self.reader, self.n_samples, self.n_features, partial(against_the_rest, code))
 
     def _blocks(self, order: Sequence[int] | None = None) -> Generator[Block, None, None]:
         with closing(self.reader.blocks(order)) as blocks:
@@ -142,10 +145,12 @@ class StreamRows(Rows):
                 del block
 
 
-def _columns(view: View | None, chosen: NDArray[np.intp], block: Block) -> Block:
+def columns_of(view: View | None, chosen: NDArray[np.intp], block: Block) -> Block:
+    """What a view makes of a block, with some of its columns."""
     return (block if view is None else view(block)).columns(chosen)
 
 
-def _against_the_rest(code: int, block: Block) -> Block:
+def against_the_rest(code: int, block: Block) -> Block:
+    """The block, where y numbers classes: this one is 1, all others are -1."""
     y: Vector = np.where(block.y == code, 1.0, -1.0)
     return block.relabelled(y, block.s)
