@@ -23,8 +23,15 @@ class ElsewhereRows(Rows):
         self.passes += 1
         return [question(block) for block in self.rows.blocks]
 
-    def batches(self, rng, size):
-        return self.rows.batches(rng, size)
+    def columns(self, chosen):
+        return ElsewhereRows(self.rows.columns(chosen))
+
+    @property
+    def n_parts(self):
+        return self.rows.n_parts
+
+    def carry(self, state, through, order):
+        return self.rows.carry(state, through, order)
 
 
 def problem(kind, n=600, p=12):

@@ -355,8 +355,6 @@ def test_what_a_source_cannot_do_is_said(three_classes):
         SparseSVC().fit(source, y)
     with pytest.raises(ValueError, match=r"joint.*in memory"):
         SparseSVC(multi_class="joint").fit(source)
-    with pytest.raises(ValueError, match=r"newton.*in memory"):
-        SparseSVC(solver="newton").fit(source)
     with pytest.raises(TypeError, match="SparseSVCCV needs rows that are in memory"):
         SparseSVCCV().fit(source, None)
     with pytest.raises(ValueError, match="has 4 features"):

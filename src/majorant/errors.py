@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 
 class MajorantError(ValueError):
@@ -15,6 +16,20 @@ class UnsuitableSolverError(MajorantError):
 
 class ScaleError(MajorantError):
     """Numbers so large that their squares overflow; the message says which to rescale."""
+
+
+class ClusterLostError(MajorantError):
+    """The cluster that held the rows does not answer any more; `theta` is how far the fit had come.
+
+    Parameters
+    ----------
+    message : str
+        What happened.
+    """
+
+    def __init__(self, message: str) -> None:
+        self.theta: Any = None
+        super().__init__(message)
 
 
 class OutputError(MajorantError):

@@ -1,5 +1,9 @@
 """Data from files and from the registry."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from majorant.datasets.catalogue import REGISTRY, DatasetInfo
 from majorant.datasets.data import Data
 from majorant.datasets.readers import read
@@ -17,7 +21,26 @@ __all__ = [
     "from_arrays",
     "from_blocks",
     "load",
+    "on_dask",
     "open_source",
     "read",
     "write_libsvm",
 ]
+
+
+def on_dask(source: Source) -> Any:
+    """Let the workers of the current Dask cluster load the blocks of a source, each some of them.
+
+    ``SparseSVC().fit(on_dask(source))`` then trains on the cluster. Every worker must be able to read the
+    source. Needs dask: ``pip install "majorant[dask]"``.
+
+    Parameters
+    ----------
+    source : Source
+        Of `open_source`, `from_blocks`, ….
+    """
+    try:
+        from majorant.estimators.clusters import on_dask as place
+    except ImportError as error:
+        raise ImportError('dask is not installed: pip install "majorant[dask]"') from error
+    return place(source)

@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from majorant.estimators.sources import is_on_dask
 from majorant.rows.sources import RawBlock, Source
 from majorant.rows.stream import read_ahead
 from majorant.status import Matrix
@@ -48,7 +49,7 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
         Parameters
         ----------
         X : array or sparse matrix (n_samples, n_features), or Source
-            A source is read block by block.
+            A source is read block by block. For a dask collection the answer is one, too.
 
         Returns
         -------
@@ -56,6 +57,12 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
             With two classes, positive for the second; with more, the largest is the class predicted.
         """
         check_is_fitted(self)
+        if is_on_dask(X):
+            from majorant.estimators.clusters import predicted_lazily
+
+            columns = 1 if len(self.classes_) == 2 else len(self.classes_)
+            lazily: NDArray[Any] = predicted_lazily(self.decision_function, X, columns, self.intercept_.dtype)
+            return lazily
         if isinstance(X, Source):
             return np.concatenate([self._scores(part.X) for part in self._blocks(X)])
         X = validate_data(
@@ -79,6 +86,11 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
         -------
         array (n_samples,)
         """
+        if is_on_dask(X):
+            from majorant.estimators.clusters import predicted_lazily
+
+            lazily: NDArray[Any] = predicted_lazily(self.predict, X, 1, self.classes_.dtype)
+            return lazily
         return self._decide(self.decision_function(X))
 
     def _decide(self, scores: NDArray[Any]) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from majorant.errors import MajorantError
 from majorant.estimators.validation import class_factors, encode_labels
 from majorant.rows.block import Block
 from majorant.rows.memory import make_block
-from majorant.rows.sources import RawBlock, Source, checked
+from majorant.rows.sources import RawBlock, Source, Tally, checked
 from majorant.rows.stream import Reader, StreamRows, read_ahead
 from majorant.status import Vector
 
@@ -30,22 +31,23 @@ def stream_by_problem(
     """
     if y is not None or sample_weight is not None:
         raise TypeError("A source has its own labels and weights: call fit(source), without y.")
-    classes, rows, weights = _scan(source)
+    classes, rows, weights = counted(list(read_ahead(source.tally, range(source.n_blocks))), source.name)
     if estimator.multi_class == "joint" and len(classes) > 2:
         raise InvalidParameterError(
             "multi_class='joint' needs rows that are in memory: train on a source with multi_class='ovr'."
         )
-    factors = _class_factors(estimator, classes, weights)
-    prepare = _Labelled(source, classes, factors, intercept=estimator.fit_intercept)
+    factors = factors_by_class(estimator, classes, weights)
+    prepare = Labelled(source, classes, factors, intercept=estimator.fit_intercept)
     reader = Reader(source, prepare, source.memory)
     stream = StreamRows(reader, int(rows.sum()), source.n_features)
-    _remember_features(estimator, source)
+    remember_features(estimator, source)
     if len(classes) == 2:
         return classes, [stream]
     return classes, [stream.against_the_rest(code) for code in range(len(classes))]
 
 
-def _remember_features(estimator: SparseSVC, source: Source) -> None:
+def remember_features(estimator: SparseSVC, source: Any) -> None:
+    """What scikit-learn's estimators know of the columns of X."""
     estimator.n_features_in_ = source.n_features
     if source.feature_names is not None:
         estimator.feature_names_in_ = np.array(source.feature_names, dtype=object)
@@ -53,12 +55,11 @@ def _remember_features(estimator: SparseSVC, source: Source) -> None:
         estimator.__dict__.pop("feature_names_in_", None)
 
 
-def _scan(source: Source) -> tuple[NDArray[Any], NDArray[np.int64], Vector]:
+def counted(tallies: Sequence[Tally], name: str) -> tuple[NDArray[Any], NDArray[np.int64], Vector]:
     """The classes, and the rows and the weight of each, over all blocks."""
-    tallies = list(read_ahead(source.tally, range(source.n_blocks)))
     kinds = {"text" if tally.labels.dtype.kind in "OUS" else "numbers" for tally in tallies}
     if len(kinds) > 1:
-        raise MajorantError(f"{source.name}: the labels are text in some blocks and numbers in others")
+        raise MajorantError(f"{name}: the labels are text in some blocks and numbers in others")
     labels = np.concatenate([tally.labels for tally in tallies])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that there are many classes for so few rows
@@ -74,7 +75,8 @@ def _scan(source: Source) -> tuple[NDArray[Any], NDArray[np.int64], Vector]:
     return classes, rows.astype(np.int64), weights.astype(np.float64)
 
 
-def _class_factors(estimator: SparseSVC, classes: NDArray[Any], weights: Vector) -> Vector | None:
+def factors_by_class(estimator: SparseSVC, classes: NDArray[Any], weights: Vector) -> Vector | None:
+    """What `class_weight` multiplies the weights of each class by, which weighs so much in all."""
     if estimator.class_weight is None:
         return None
     if isinstance(estimator.class_weight, str):  # "balanced": every class weighs the same in the end
@@ -89,11 +91,25 @@ def _class_factors(estimator: SparseSVC, classes: NDArray[Any], weights: Vector)
     return factors
 
 
-class _Labelled:
+class OnDask:
+    """Blocks that the workers of a Dask cluster load: the tasks that do, and what is known of the columns."""
+
+    def __init__(self, raws: Sequence[Any], tallies: Sequence[Any], like: Any) -> None:
+        self.raws, self.tallies = list(raws), list(tallies)
+        self.name, self.n_features = str(like.name), int(like.n_features)
+        self.dtype, self.feature_names = like.dtype, like.feature_names
+
+
+def is_on_dask(X: Any) -> bool:
+    """Whether X lives on a cluster, or would if there were one; asked without importing dask."""
+    return isinstance(X, OnDask) or hasattr(X, "__dask_graph__")
+
+
+class Labelled:
     """Makes blocks of what was loaded: y is -1 or 1, or with several classes the number of a class."""
 
     def __init__(
-        self, source: Source, classes: NDArray[Any], factors: Vector | None, *, intercept: bool
+        self, source: Any, classes: NDArray[Any], factors: Vector | None, *, intercept: bool
     ) -> None:
         self.source, self.classes, self.factors, self.intercept = source, classes, factors, intercept
         self._known: set[int] = set()

@@ -27,7 +27,7 @@ from majorant.estimators.zeros import round_to_zero
 from majorant.joint import lengths
 from majorant.objective import Objective
 from majorant.potentials import L2, Potential
-from majorant.rows import MemoryRows, StreamRows
+from majorant.rows import Rows
 from majorant.solvers import choose_solver, solve
 from majorant.status import Result, Status, Vector
 
@@ -87,7 +87,7 @@ def _holding_slope(potential: Potential) -> float:
     return float(np.max(np.abs(potential.derivative(bottom))))
 
 
-def _null_point(training: Training, rows: MemoryRows | StreamRows) -> Vector:
+def _null_point(training: Training, rows: Rows) -> Vector:
     """The best point of one class without penalised features."""
     objective = Objective(rows, training.potential, training.estimator.eta, training.factor)
     theta = objective.start()

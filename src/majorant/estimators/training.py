@@ -23,7 +23,7 @@ from majorant.blas import one_thread
 from majorant.callbacks import Callback
 from majorant.errors import MajorantError
 from majorant.estimators.linear import fitted_attributes
-from majorant.estimators.sources import stream_by_problem
+from majorant.estimators.sources import is_on_dask, stream_by_problem
 from majorant.estimators.validation import (
     check_features,
     check_penalty_factor,
@@ -33,7 +33,7 @@ from majorant.estimators.validation import (
 from majorant.joint import AnyObjective, JointObjective
 from majorant.objective import Objective
 from majorant.potentials import Potential, make_potential
-from majorant.rows import MemoryRows, Source, StreamRows
+from majorant.rows import MemoryRows, Rows, Source, StreamRows
 from majorant.solvers import Hybrid, Solver, choose_solver, make_solver, solve
 from majorant.solvers.joint import JointNewton
 from majorant.status import Certificate, Evaluated, History, Matrix, Record, Result, Status, Vector
@@ -57,8 +57,13 @@ class Training:
         self.estimator = estimator
         self._last: tuple[Potential, Sequence[AnyObjective]] | None = None
         self.potential, self._solver = resolve_names(estimator)
-        self.rows: Sequence[MemoryRows] | Sequence[StreamRows]
-        if isinstance(X, Source):
+        self.rows: Sequence[Rows]
+        if is_on_dask(X):
+            from majorant.estimators.clusters import cluster_by_problem
+
+            there, self.classes, self.rows = cluster_by_problem(estimator, X, y, sample_weight)
+            self.dtype, self.n_features = there.dtype, there.n_features
+        elif isinstance(X, Source):
             self.dtype, self.n_features = X.dtype, X.n_features
             self.classes, self.rows = stream_by_problem(estimator, X, y, sample_weight)
         else:

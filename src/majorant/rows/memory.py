@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from majorant.rows.block import Block
 from majorant.rows.dense import DenseBlock
-from majorant.rows.protocol import Answer, Batch, Rows
+from majorant.rows.protocol import Answer, Rows, State
 from majorant.rows.together import together
 from majorant.status import Vector
 
@@ -87,13 +87,15 @@ class MemoryRows(Rows):
     def ask(self, question: Callable[[Block], Answer]) -> list[Answer]:
         return together([partial(question, block) for block in self.blocks])
 
-    def batches(self, rng: np.random.Generator, size: int) -> Iterator[Batch]:
+    @property
+    def n_parts(self) -> int:
         # Batches stay within a block that the user has cut, as they must where it is on another machine.
-        for i in rng.permutation(len(self.drawn)):
-            block = self.drawn[i]
-            order = rng.permutation(block.n_samples)
-            for start in range(0, len(order), size):
-                yield Batch(block, order[start : start + size])
+        return len(self.drawn)
+
+    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
+        for i in order:
+            state = through(state, self.drawn[i])
+        return state
 
 
 def make_block(X: Any, y: Vector, s: Vector, *, intercept: bool) -> Block:

@@ -13,13 +13,14 @@ column of L is zero, hence so are the last entries of every sum, and β stays wh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from majorant.status import Matrix, Vector
 
@@ -35,6 +36,7 @@ class Summable(Protocol):
 
 Answer = TypeVar("Answer")
 Sum = TypeVar("Sum", bound=Summable)
+State = TypeVar("State")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,17 +72,6 @@ class Audit:
         )
 
 
-class Batch(NamedTuple):
-    """Some rows of one block, drawn for a stochastic step."""
-
-    block: Block
-    indices: np.ndarray[tuple[int], np.dtype[np.int64]]
-
-    def loss(self, theta: Vector) -> LossSum:
-        """The loss over the batch and its gradient."""
-        return self.block.loss(theta, self.indices)
-
-
 class Rows(ABC):
     """Labelled, weighted rows, in one or more blocks."""
 
@@ -91,9 +82,21 @@ class Rows(ABC):
     def ask(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
         """The answers of all blocks, in block order."""
 
+    @property
     @abstractmethod
-    def batches(self, rng: np.random.Generator, size: int) -> Iterator[Batch]:
-        """One epoch: every row once, in random batches of at most `size`."""
+    def n_parts(self) -> int:
+        """How many blocks there are that a stochastic method may draw from, one at a time."""
+
+    @abstractmethod
+    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
+        """Take a state through these parts, one after the other: what it becomes.
+
+        It goes to where a part is. So it must be what can be sent there, and what comes back may be a copy.
+        """
+
+    @abstractmethod
+    def columns(self, chosen: NDArray[np.intp]) -> Rows:
+        """The same rows with some of the features only."""
 
     def total(self, question: Callable[[Block], Sum]) -> Sum:
         """The sum of the blocks' answers, always added in block order."""

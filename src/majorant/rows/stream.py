@@ -27,12 +27,12 @@ from majorant.blas import one_thread
 from majorant.errors import MajorantError
 from majorant.rows.between import Pass, call_watchers
 from majorant.rows.block import Block
-from majorant.rows.protocol import Answer, Batch, Rows
+from majorant.rows.protocol import Answer, Rows, State
 from majorant.rows.sources import RawBlock, Source
 from majorant.rows.together import in_context, work_alone
 from majorant.status import Vector
 
-__all__ = ["Reader", "StreamRows", "read_ahead"]
+__all__ = ["Reader", "StreamRows", "against_the_rest", "columns_of", "read_ahead"]
 
 Prepare = Callable[[int, RawBlock], Block]
 View = Callable[[Block], Block]
@@ -145,30 +145,33 @@ class StreamRows(Rows):
         view = self._view
         return self.reader.ask(question if view is None else lambda block: question(view(block)))
 
-    def batches(self, rng: np.random.Generator, size: int) -> Generator[Batch, None, None]:
-        # The numbers are drawn as `MemoryRows` draws them.
-        with closing(self.reader.blocks(rng.permutation(self.reader.source.n_blocks).tolist())) as blocks:
+    @property
+    def n_parts(self) -> int:
+        return self.reader.source.n_blocks
+
+    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
+        with closing(self.reader.blocks(order)) as blocks:
             for block in blocks:
-                seen = block if self._view is None else self._view(block)
-                rows = rng.permutation(seen.n_samples)
-                for start in range(0, len(rows), size):
-                    yield Batch(seen, rows[start : start + size])
-                del block, seen
+                state = through(state, block if self._view is None else self._view(block))
+                del block
+        return state
 
     def columns(self, chosen: NDArray[np.intp]) -> StreamRows:
         """The same rows with some of the features only, chosen anew in every pass."""
-        view = partial(_columns, self._view, chosen)
+        view = partial(columns_of, self._view, chosen)
         return StreamRows(self.reader, self.n_samples, len(chosen), view)
 
     def against_the_rest(self, code: int) -> StreamRows:
         """The same rows, where y numbers their classes: this one is 1, all others are -1."""
-        return StreamRows(self.reader, self.n_samples, self.n_features, partial(_against_the_rest, code))
+        return StreamRows(self.reader, self.n_samples, self.n_features, partial(against_the_rest, code))
 
 
-def _columns(view: View | None, chosen: NDArray[np.intp], block: Block) -> Block:
+def columns_of(view: View | None, chosen: NDArray[np.intp], block: Block) -> Block:
+    """What a view makes of a block, with some of its columns."""
     return (block if view is None else view(block)).columns(chosen)
 
 
-def _against_the_rest(code: int, block: Block) -> Block:
+def against_the_rest(code: int, block: Block) -> Block:
+    """The block, where y numbers classes: this one is 1, all others are -1."""
     y: Vector = np.where(block.y == code, 1.0, -1.0)
     return block.relabelled(y, block.s)

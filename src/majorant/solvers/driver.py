@@ -15,6 +15,7 @@ import numpy as np
 
 from majorant.blas import one_thread
 from majorant.callbacks import Callback
+from majorant.errors import ClusterLostError
 from majorant.joint import AnyObjective
 from majorant.rows.between import Pass, between_blocks
 from majorant.solvers.base import Solver, require_suitable
@@ -169,6 +170,9 @@ class _Run:
                 if not self.history:
                     raise
                 status = Status.INTERRUPTED
+            except ClusterLostError as error:
+                error.theta = None if self.last is None else self.last.theta
+                raise
         # Also if it was pressed in the last iteration: there may be other runs to come.
         return Status.INTERRUPTED if ctrl_c.pressed else status
 

@@ -33,7 +33,9 @@ import numpy as np
 from majorant.errors import MajorantError
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
+from majorant.potentials import Potential
 from majorant.rows import Rows
+from majorant.rows.block import Block
 from majorant.solvers.base import Solver
 from majorant.status import Iterate, Vector
 
@@ -178,17 +180,47 @@ class Descent:
 
     def epoch(self, objective: Objective, n_samples: int) -> None:
         """Learn from every row of the objective once; the penalty is spread over `n_samples` rows."""
-        solver = self.solver
+        solver, rows = self.solver, objective.rows
         kappa = 1.0 if solver.weighting == "paper" else 1.0 / n_samples
-        schedule = solver.schedule if callable(solver.schedule) else SCHEDULES[solver.schedule]
         alpha = solver.step or solver.default_step(_smoothness(objective, kappa, self.largest_row))
-        size = min(solver.batch_size, n_samples)
-        for batch in objective.rows.batches(self._rng, size):
-            d = batch.loss(self.theta).gradient
-            d += len(batch.indices) * kappa * objective.penalty_gradient(self.theta)
-            self.theta -= self._rule(d / size, alpha * schedule(self.seen / n_samples))
-            self.seen += len(batch.indices)
+        leg = Leg(objective.potential, objective.factor, objective.eta, kappa, alpha, n_samples)
+        order = self._rng.permutation(rows.n_parts).tolist()
+        # Where the rows are on other machines, what comes back from there is a copy.
+        vars(self).update(vars(rows.carry(self, leg, order)))
+
+    def learn(self, block: Block, leg: Leg) -> None:
+        """Learn from every row of a block once, in random batches."""
+        solver, size = self.solver, min(self.solver.batch_size, leg.n_samples)
+        schedule = solver.schedule if callable(solver.schedule) else SCHEDULES[solver.schedule]
+        rows = self._rng.permutation(block.n_samples)
+        for start in range(0, len(rows), size):
+            batch = rows[start : start + size]
+            d = block.loss(self.theta, batch).gradient
+            d += len(batch) * leg.kappa * leg.penalty_gradient(self.theta)
+            self.theta -= self._rule(d / size, leg.alpha * schedule(self.seen / leg.n_samples))
+            self.seen += len(batch)
             self.steps += 1
+
+
+@dataclass(frozen=True, eq=False)
+class Leg:
+    """What a descent takes along to a block of rows: the penalty, κ, α and K. It holds no rows itself."""
+
+    potential: Potential
+    factor: Vector
+    eta: float
+    kappa: float
+    alpha: float
+    n_samples: int
+
+    def __call__(self, descent: Descent, block: Block) -> Descent:
+        descent.learn(block, self)
+        return descent
+
+    def penalty_gradient(self, theta: Vector) -> Vector:
+        """∇f̃(θ), Eq. (eq:gradientreg); its last entry is zero."""
+        w = theta[:-1]
+        return np.append(self.factor * self.potential.derivative(w) + self.eta * w, 0.0)
 
 
 def _smoothness(objective: Objective, kappa: float, largest_row: float) -> float:

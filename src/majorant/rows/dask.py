@@ -1,0 +1,255 @@
+"""Rows on a Dask cluster.
+
+Each block is an *anchor*: a future whose task loads the block on some worker, from where it can be loaded
+again. A question is one task for each anchor, so it runs where the block is, and a round trip is as many
+small messages as there are blocks. X never comes to the client. When a worker dies, the scheduler runs the
+tasks of the anchors that it held again, on another worker; blocks are added in their order, wherever they
+are, so the answer is the same, bit for bit.
+
+(Actors would answer faster, but they die with their worker; expressions of `dask.array` take ten times as
+long.) What the scheduler does not mend by itself is mended here:
+
+- a task that has seen several workers die is given up by the scheduler (`KilledWorker`): it is asked for
+  anew, and so is its anchor, under another name;
+- a worker that hangs, alive but silent: after a while its anchors are loaded by others;
+- if the scheduler itself is gone, nothing helps: `ClusterLostError`, to which the driver adds the last θ.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from functools import partial
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+import numpy as np
+from distributed import CancelledError, Client, KilledWorker, get_client, wait
+from distributed.comm.core import CommClosedError
+from numpy.typing import NDArray
+
+from majorant.blas import one_thread
+from majorant.errors import ClusterLostError
+from majorant.rows.block import Block
+from majorant.rows.protocol import Answer, Rows, State
+from majorant.rows.stream import columns_of
+
+__all__ = ["Cluster", "DaskRows", "current_client"]
+
+# Seconds after which those who have not answered are looked at; without any answer, after which their blocks
+# are loaded elsewhere; after which a scheduler that cannot be reached is lost, and one without any worker.
+# How often blocks are loaded.
+LOOK = 1.0
+PATIENCE = 60.0
+LOST = 15.0
+ALONE = 120.0
+TRIES = 50
+
+View: TypeAlias = Callable[[Block], Block]
+Load: TypeAlias = Callable[[str], Any]
+"""name ↦ a dask Delayed of that name, which makes a block wherever it is run."""
+Task: TypeAlias = tuple[int, Callable[[Block, Any], Any], Any]
+"""Of which block, a function of it and of something else, and what else."""
+
+
+def current_client() -> Client:
+    """The client that is current."""
+    try:
+        return get_client()
+    except ValueError:
+        raise ClusterLostError(
+            "there is no Dask cluster to work on: make a client first, e.g. distributed.Client()"
+        ) from None
+
+
+class Cluster:
+    """The blocks of a data set on the workers of a cluster, and questions to them.
+
+    Parameters
+    ----------
+    loads : sequence of functions
+        Each makes the task that loads a block.
+    client : Client, optional
+        The current one by default.
+    """
+
+    def __init__(self, loads: Sequence[Load], client: Client | None = None) -> None:
+        self.client = current_client() if client is None else client
+        self.trips = 0
+        self._loads = list(loads)
+        self._anchors = [self._anchor(i) for i in range(len(loads))]
+
+    def __len__(self) -> int:
+        return len(self._loads)
+
+    def ask(self, question: Callable[[Any], Answer]) -> list[Answer]:
+        """The answers of all blocks, in their order: one round trip."""
+        # A task of its own carries the question, which may be as large as θ, once for all blocks.
+        shared = self.client.submit(_same, question, key=_name("question"))
+        return self._results([(i, _answer, shared) for i in range(len(self))])
+
+    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
+        """Take a state through blocks, one after the other: a round trip for each."""
+        for i in order:
+            (state,) = self._results([(i, _carried, (through, state))])
+        return state
+
+    def _results(self, tasks: Sequence[Task]) -> list[Any]:
+        """The results of the tasks, however often they have to be submitted."""
+        self.trips += 1
+        futures = [self._submit(task) for task in tasks]
+        heard, finished, again = time.monotonic(), 0, 0
+        manned = heard
+        while True:
+            self._wait(futures)
+            failed = [k for k, future in enumerate(futures) if self._has_failed(future)]
+            done = sum(future.status == "finished" for future in futures)
+            if done == len(futures):
+                try:
+                    return list(self.client.gather(futures))
+                except KilledWorker:  # while the results were fetched
+                    failed = list(range(len(futures)))
+                except (CancelledError, CommClosedError) as error:
+                    raise _lost(error) from error
+            if done > finished:
+                heard, finished = time.monotonic(), done
+            if time.monotonic() - heard > 5.0:
+                manned = self._last_manned(manned)
+            silent = not failed and time.monotonic() - heard > PATIENCE
+            if silent:
+                failed = [k for k, future in enumerate(futures) if future.status != "finished"]
+            if failed:
+                heard, again = time.monotonic(), again + 1
+                if again > TRIES:
+                    raise ClusterLostError(f"blocks were loaded {again} times in vain: workers die or hang")
+                for k in failed:
+                    futures[k] = self._submit_anew(tasks[k], silent=silent)
+
+    def _last_manned(self, before: float) -> float:
+        """When there was a worker: now, or before; an error if that was long ago."""
+        if self.client.scheduler_info(n_workers=-1)["workers"]:
+            return time.monotonic()
+        if time.monotonic() - before > ALONE:
+            raise _lost(f"it has had no worker for {ALONE:.0f} seconds")
+        return before
+
+    def _anchor(self, i: int, avoid: Sequence[str] = ()) -> Any:
+        """A new future of block i, if possible not on certain workers."""
+        where: dict[str, Any] = {}
+        if avoid:
+            workers = self.client.scheduler_info(n_workers=-1)["workers"]
+            others = [name for name in workers if name not in avoid]
+            where = {"workers": others, "allow_other_workers": True} if others else {}
+        # A name of its own each time: what the scheduler has given up under a name stays given up.
+        return self.client.compute(self._loads[i](_name("block")), **where)
+
+    def _submit(self, task: Task) -> Any:
+        i, function, other = task
+        return self.client.submit(function, self._anchors[i], other, key=_name("answer"))
+
+    def _submit_anew(self, task: Task, *, silent: bool) -> Any:
+        """The same task on a block that is loaded anew; if it was silent, by another worker."""
+        i = task[0]
+        where = self.client.who_has([self._anchors[i]]) if silent else {}
+        self._anchors[i] = self._anchor(i, where.get(self._anchors[i].key, ()))
+        return self._submit(task)
+
+    def _wait(self, futures: list[Any]) -> None:
+        """Wait for all of them, but not for long."""
+        try:
+            wait(futures, timeout=LOOK)
+        except TimeoutError:
+            since = time.monotonic()
+            while self.client.status != "running":
+                if self.client.status == "closed" or time.monotonic() - since > LOST:
+                    raise _lost("its scheduler does not answer") from None
+                time.sleep(0.1)
+        except (CancelledError, CommClosedError) as error:
+            raise _lost(error) from error
+
+    @staticmethod
+    def _has_failed(future: Any) -> bool:
+        """Whether a task was given up because of its workers. What went wrong inside of a task is raised."""
+        if future.status == "cancelled":  # "lost" is only for a while: it is being computed again
+            raise _lost("its scheduler has forgotten the work")
+        if future.status != "error":
+            return False
+        error = future.exception()
+        if isinstance(error, KilledWorker):
+            return True
+        raise error
+
+
+class DaskRows(Rows):
+    """Rows on a cluster, or another view of them: other labels."""
+
+    def __init__(self, cluster: Cluster, n_samples: int, n_features: int, view: View | None = None) -> None:
+        self.cluster, self.n_samples, self.n_features = cluster, n_samples, n_features
+        self._view = view
+
+    def ask(self, question: Callable[[Block], Answer]) -> list[Answer]:
+        return self.cluster.ask(question if self._view is None else _Viewed(self._view, question))
+
+    @property
+    def n_parts(self) -> int:
+        return len(self.cluster)
+
+    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
+        if self._view is not None:
+            through = _CarriedThroughView(self._view, through)
+        return self.cluster.carry(state, through, order)
+
+    def columns(self, chosen: NDArray[np.intp]) -> DaskRows:
+        view = partial(columns_of, self._view, chosen)
+        return DaskRows(self.cluster, self.n_samples, len(chosen), view)
+
+    def viewed(self, view: View) -> DaskRows:
+        """The same rows, with blocks that a function makes of theirs, on their workers."""
+        return DaskRows(self.cluster, self.n_samples, self.n_features, view)
+
+
+class _Viewed:
+    """A question to what a view makes of a block."""
+
+    def __init__(self, view: View, question: Callable[[Block], Any]) -> None:
+        self.view, self.question = view, question
+
+    def __call__(self, block: Block) -> Any:
+        return self.question(self.view(block))
+
+
+class _CarriedThroughView:
+    """The way through what a view makes of a block."""
+
+    def __init__(self, view: View, through: Callable[[Any, Block], Any]) -> None:
+        self.view, self.through = view, through
+
+    def __call__(self, state: Any, block: Block) -> Any:
+        return self.through(state, self.view(block))
+
+
+def _name(kind: str) -> str:
+    return f"majorant-{kind}-{uuid4().hex}"
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _answer(block: Block, question: Callable[[Block], Any]) -> Any:
+    with one_thread():
+        return question(block)
+
+
+def _carried(block: Block, leg: tuple[Callable[[Any, Block], Any], Any]) -> Any:
+    through, state = leg
+    with one_thread():
+        return through(deepcopy(state), block)  # a worker in this process would change the original
+
+
+def _lost(reason: object) -> ClusterLostError:
+    return ClusterLostError(
+        f"the Dask cluster is gone ({reason}): connect to a new one and fit again, with warm_start=True or "
+        "from a checkpoint"
+    )

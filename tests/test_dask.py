@@ -1,0 +1,319 @@
+"""Rows on a Dask cluster: the same bits, whatever happens to the workers."""
+
+import os
+import signal
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+dask = pytest.importorskip("dask", reason="needs dask (pip install 'majorant[dask]')")
+distributed = pytest.importorskip("distributed", reason="needs dask (pip install 'majorant[dask]')")
+
+import dask.array as da  # noqa: E402
+import pandas as pd  # noqa: E402
+
+from majorant import SparseSVC, sparse_svc_path  # noqa: E402
+from majorant.datasets import on_dask  # noqa: E402
+from majorant.errors import ClusterLostError  # noqa: E402
+from majorant.rows import from_blocks  # noqa: E402
+
+pytestmark = pytest.mark.timeout(240)
+
+ROWS, FEATURES, BLOCKS = 400, 6, 4
+
+
+def load(i, classes=2, sparse=False):
+    rng = np.random.default_rng(i)
+    X = rng.standard_normal((ROWS, FEATURES))
+    noisy = X[:, :3] + 0.5 * rng.standard_normal((ROWS, 3))
+    y = np.argmax(noisy, axis=1) if classes == 3 else np.where(noisy[:, 0] > noisy[:, 1], 1, -1)
+    X *= rng.random(X.shape) < 0.7
+    return (sp.csr_array(X) if sparse else X), y, rng.uniform(0.5, 2.0, ROWS)
+
+
+def load_sparse(i):
+    return load(i, sparse=True)
+
+
+def load_three(i):
+    return load(i, classes=3)
+
+
+def load_slowly(i):
+    time.sleep(0.3)
+    return load(i)
+
+
+def in_memory(loader=load):
+    X, y, s = zip(*map(loader, range(BLOCKS)), strict=True)
+    return (sp.vstack(X) if sp.issparse(X[0]) else np.concatenate(X)), np.concatenate(y), np.concatenate(s)
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A cluster inside of this process: quick, and it counts round trips like any other."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as c,
+        distributed.Client(c) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """Worker processes, which can be killed; a nanny starts them again."""
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as c,
+        distributed.Client(c) as client,
+    ):
+        yield client
+
+
+def fit(X, *y, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return SparseSVC(**options).fit(X, *y)
+
+
+def same(a, b):
+    return np.array_equal(a.coef_, b.coef_) and np.array_equal(a.intercept_, b.intercept_)
+
+
+@pytest.mark.parametrize("loader", [load, load_sparse, load_three], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"penalty": "l1", "lam": 10.0},
+        {"penalty": "hyperbolic", "lam": 10.0},
+        {"penalty": "l2", "class_weight": "balanced"},
+        {"penalty": "welsch", "delta": 0.1},
+        *(
+            {"penalty": "hyperbolic", "solver": name, "max_iter": 3}
+            for name in ("gradient", "mm", "mm-subspace")
+        ),
+        *({"penalty": "hyperbolic", "solver": name, "max_iter": 2} for name in ("sgd", "momentum", "adam")),
+        {"penalty": "hyperbolic", "solver": "mm-inversion", "warmup": 2, "max_iter": 5},
+    ],
+    ids=lambda options: "-".join(map(str, options.values())),
+)
+def test_the_same_bits_as_a_stream(client, loader, options):
+    source = from_blocks(loader, BLOCKS)
+    options = options | {"random_state": 0}
+    assert same(fit(on_dask(source), **options), fit(source, **options))
+
+
+def test_the_same_minimum_as_in_memory(client):
+    there = fit(on_dask(from_blocks(load, BLOCKS)), penalty="l1", lam=5.0)
+    X, y, s = in_memory()
+    here = SparseSVC("l1", lam=5.0).fit(X, y, s)
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-9)
+    assert there.converged_
+
+
+def collections(chunks):
+    X, y, s = in_memory()
+    return (
+        da.from_array(X, chunks=(chunks, 4)),
+        da.from_array(y, chunks=chunks),
+        da.from_array(s, chunks=chunks),
+    )
+
+
+def test_dask_arrays(client):
+    X, y, s = collections(ROWS)
+    there = SparseSVC("l1", lam=5.0).fit(X, y, sample_weight=s)
+    assert same(there, fit(from_blocks(load, BLOCKS), penalty="l1", lam=5.0))
+    predicted = there.predict(X)
+    assert isinstance(predicted, da.Array)
+    assert np.array_equal(predicted.compute(), there.predict(in_memory()[0]))
+    assert np.allclose(there.decision_function(X).compute(), there.decision_function(in_memory()[0]))
+
+
+def test_labels_in_other_chunks_are_brought_in_line(client):
+    X, y, s = in_memory()
+    there = SparseSVC("l1", lam=5.0).fit(
+        da.from_array(X, chunks=(ROWS, -1)), da.from_array(y, chunks=100), da.from_array(s, chunks=7)
+    )
+    assert same(there, fit(from_blocks(load, BLOCKS), penalty="l1", lam=5.0))
+
+
+def test_dask_data_frames(client):
+    dd = pytest.importorskip("dask.dataframe", reason="needs dask.dataframe")
+    X, y, _ = in_memory()
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(label=np.where(y > 0, "yes", "no"))
+    there = dd.from_pandas(frame, npartitions=3)
+    model = SparseSVC("l1", lam=5.0).fit(there[list("abcdef")], there["label"])
+    here = SparseSVC("l1", lam=5.0).fit(frame[list("abcdef")], frame["label"])
+    assert list(model.feature_names_in_) == list("abcdef")
+    assert list(model.classes_) == ["no", "yes"]
+    assert model.objective_ == pytest.approx(here.objective_, rel=1e-9)
+    assert list(model.predict(there[list("abcdef")]).compute()) == list(here.predict(frame[list("abcdef")]))
+
+
+def test_x_never_comes_to_the_client(client, monkeypatch):
+    """What is gathered is made of answers: of the size of θ or of θ squared, never of the rows."""
+    largest = []
+    gather = client.gather
+
+    def watched(futures, **kwargs):
+        results = gather(futures, **kwargs)
+        largest.append(max(len(distributed.protocol.pickle.dumps(result)) for result in results))
+        return results
+
+    monkeypatch.setattr(client, "gather", watched)
+    monkeypatch.setattr("majorant.solvers.newton.passes.SAMPLED", 50 * FEATURES)
+    X, y, _ = collections(ROWS)
+    SparseSVC("l1", lam=5.0).fit(X, y)
+    assert 0 < max(largest) < ROWS * FEATURES * 8 / 2
+
+
+def test_few_round_trips(client):
+    from majorant.rows import dask as module
+
+    made = []
+    original = module.Cluster.__init__
+
+    def remember(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        made.append(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module.Cluster, "__init__", remember)
+        fit(on_dask(from_blocks(load, BLOCKS)), penalty="l1", lam=5.0)
+    assert sum(cluster.trips for cluster in made) <= 14
+
+
+def test_paths(client):
+    source = from_blocks(load, BLOCKS)
+    there, here = (sparse_svc_path(X, None, "l1", lambdas=4) for X in (on_dask(source), source))
+    assert np.array_equal(there.coefs, here.coefs)
+
+
+def test_an_error_on_a_worker_is_an_error_here(client):
+    def broken(i):
+        X, y, s = load(i)
+        return (X * np.nan if i == 2 else X), y, s
+
+    with pytest.raises(ValueError, match="block 2"):
+        fit(on_dask(from_blocks(broken, BLOCKS)))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda X, y: (X, None), "y is missing"),
+        (lambda X, y: (X, y.compute()), "must be one too"),
+    ],
+    ids=["no y", "y in memory"],
+)
+def test_what_is_missing_is_said(client, make, message):
+    X, y, _ = collections(ROWS)
+    with pytest.raises((TypeError, ValueError), match=message):
+        SparseSVC().fit(*make(X, y))
+
+
+def test_without_a_cluster_it_is_said_how_to_get_one():
+    code = (
+        "import dask.array as da, numpy as np\nfrom majorant import SparseSVC\n"
+        "SparseSVC().fit(da.ones((4, 2), chunks=2), da.from_array(np.array([0, 1, 0, 1]), chunks=2))"
+    )
+    import subprocess
+    import sys
+
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "make a client first" in ended.stderr
+
+
+# Workers that die --------------------------------------------------------------------------------
+
+LONG = {"penalty": "hyperbolic", "lam": 5.0, "solver": "mm-subspace", "max_iter": 40, "tol": 0.0}
+
+
+def kill(client, how_many=1):
+    pids = client.run(os.getpid)
+    for pid in list(pids.values())[:how_many]:
+        os.kill(pid, signal.SIGKILL)
+
+
+def wait_for_workers(client, n=2):
+    while len(client.scheduler_info(n_workers=-1)["workers"]) < n:
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("times", "at_once"), [(1, 1), (1, 2), (6, 1)], ids=["one", "both", "six in turn"])
+def test_killed_workers_change_nothing(processes, times, at_once):
+    wait_for_workers(processes)
+    source = from_blocks(load, BLOCKS)
+    expected = fit(source, **LONG)
+    killed = threading.Event()
+
+    def killer():
+        for _ in range(times):
+            time.sleep(0.5)
+            wait_for_workers(processes)
+            kill(processes, at_once)
+        killed.set()
+
+    thread = threading.Thread(target=killer)
+    thread.start()
+    fits = []
+    while not killed.is_set():  # as many fits as it takes to see all of the killing
+        fits.append(fit(on_dask(source), **LONG))
+    thread.join()
+    assert all(same(model, expected) for model in fits)
+
+
+@pytest.mark.slow
+def test_a_worker_killed_while_it_loads(processes):
+    wait_for_workers(processes)
+    expected = fit(from_blocks(load, BLOCKS), penalty="l1", lam=5.0)
+    thread = threading.Timer(0.4, kill, [processes])
+    thread.start()
+    assert same(fit(on_dask(from_blocks(load_slowly, BLOCKS)), penalty="l1", lam=5.0), expected)
+    thread.join()
+
+
+@pytest.mark.slow
+def test_a_worker_that_hangs_is_left_behind(processes, monkeypatch):
+    wait_for_workers(processes)
+    monkeypatch.setattr("majorant.rows.dask.PATIENCE", 3.0)
+    expected = fit(from_blocks(load, BLOCKS), **LONG)
+    pid = next(iter(processes.run(os.getpid).values()))
+    threading.Timer(0.5, os.kill, [pid, signal.SIGSTOP]).start()
+    try:
+        assert same(fit(on_dask(from_blocks(load, BLOCKS)), **LONG), expected)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_gone_leaves_the_last_iterate(tmp_path):
+    """A typed error with θ, soon; and a fit that goes on from there on another cluster."""
+    options = LONG | {"max_iter": 10_000, "tol": 1e-12, "random_state": 0}
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    client = distributed.Client(cluster)
+    source = from_blocks(load, BLOCKS)
+    closer = threading.Timer(2.0, cluster.close)
+    closer.start()
+    started = time.monotonic()
+
+    def until_it_is_lost():
+        while True:
+            fit(on_dask(source), **options)
+
+    try:
+        with pytest.raises(ClusterLostError) as caught:
+            until_it_is_lost()
+    finally:
+        closer.join()
+        client.close()
+    assert time.monotonic() - started < 32.0
+    theta = caught.value.theta
+    assert theta is None or np.all(np.isfinite(theta))
