@@ -18,6 +18,7 @@ from conftest import random_problem
 
 from majorant import SparseSVC, SparseSVCCV, lambda_max, sparse_svc_path
 from majorant.errors import MajorantError
+from majorant.estimators.sources import stream_by_problem
 from majorant.objective import Objective
 from majorant.potentials import Hyperbolic
 from majorant.rows import MemoryRows, StreamRows
@@ -314,6 +315,19 @@ def test_classes_at_the_same_time(three_classes):
     source = from_arrays(*three_classes, rows_per_block=50, memory="20KB")
     one, two = (SparseSVC("l2", solver="mm", n_jobs=jobs).fit(source) for jobs in (1, 2))
     assert np.array_equal(one.coef_, two.coef_)
+
+
+def test_classes_share_the_gram_matrix(three_classes):
+    source = from_arrays(*three_classes, rows_per_block=50)
+    _, rows = stream_by_problem(SparseSVC(), source, None, None)
+    grams = [part.gram() for part in rows]
+    assert rows[0].reader.passes == 1
+    assert np.array_equal(grams[0], grams[2])
+    X, y = three_classes
+    assert np.array_equal(
+        grams[1], MemoryRows(X, np.where(y == "bee", 1, -1), cuts=range(50, 240, 50)).gram()
+    )
+    assert rows[0].columns(np.arange(4)).gram().shape == (5, 5)
 
 
 def test_labels_of_some_blocks_may_be_missing_in_others():

@@ -30,7 +30,7 @@ from majorant.rows.block import Block
 from majorant.rows.protocol import Answer, Batch, Rows
 from majorant.rows.sources import RawBlock, Source
 from majorant.rows.together import in_context, work_alone
-from majorant.status import Vector
+from majorant.status import Matrix, Vector
 
 __all__ = ["Reader", "StreamRows", "read_ahead"]
 
@@ -83,6 +83,7 @@ class Reader:
     def __init__(self, source: Source, prepare: Prepare, memory: int) -> None:
         self.source, self.prepare, self.memory = source, prepare, memory
         self.passes = 0
+        self.gram: Matrix | None = None
         self._kept: dict[int, Block] = {}
         self._kept_bytes = 0
         self._largest = source.size(0) or 0
@@ -154,6 +155,18 @@ class StreamRows(Rows):
                 for start in range(0, len(rows), size):
                     yield Batch(seen, rows[start : start + size])
                 del block, seen
+
+    def gram(self) -> Matrix:
+        # It does not depend on the labels, so one pass serves all classes, and every strength of a path.
+        if self.n_features != self.reader.source.n_features:
+            return super().gram()
+        if self.reader.gram is not None:
+            return self.reader.gram
+        gram = super().gram()
+        if SHARE * gram.nbytes <= self.reader.memory:
+            gram.flags.writeable = False
+            self.reader.gram = gram
+        return gram
 
     def columns(self, chosen: NDArray[np.intp]) -> StreamRows:
         """The same rows with some of the features only, chosen anew in every pass."""
