@@ -85,7 +85,11 @@ def same(a, b):
     return np.array_equal(a.coef_, b.coef_) and np.array_equal(a.intercept_, b.intercept_)
 
 
-@pytest.mark.parametrize("loader", [load, load_sparse, load_three], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "loader",
+    [load, *(pytest.param(other, marks=pytest.mark.slow) for other in (load_sparse, load_three))],
+    ids=lambda loader: loader.__name__,
+)
 @pytest.mark.parametrize(
     "options",
     [
@@ -283,7 +287,7 @@ def test_a_worker_killed_while_it_loads(processes):
 @pytest.mark.slow
 def test_a_worker_that_hangs_is_left_behind(processes, monkeypatch):
     wait_for_workers(processes)
-    monkeypatch.setattr("majorant.rows.dask.PATIENCE", 3.0)
+    monkeypatch.setattr("majorant.rows.dask.PATIENCE", 6.0)
     expected = fit(from_blocks(load, BLOCKS), **LONG)
     pid = next(iter(processes.run(os.getpid).values()))
     threading.Timer(0.5, os.kill, [pid, signal.SIGSTOP]).start()

@@ -15,12 +15,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import random_problem
+from sklearn.exceptions import ConvergenceWarning
 
 from majorant import SparseSVC, SparseSVCCV, lambda_max, sparse_svc_path
+from majorant.callbacks import Callback
 from majorant.errors import MajorantError
+from majorant.estimators.sources import stream_by_problem
 from majorant.objective import Objective
 from majorant.potentials import Hyperbolic
-from majorant.rows import MemoryRows, StreamRows
+from majorant.rows import MemoryRows, StreamRows, convoy
 from majorant.rows.between import between_blocks
 from majorant.rows.memory import make_block
 from majorant.rows.sources import ArraySource, from_arrays, from_blocks, n_bytes
@@ -220,15 +223,16 @@ def test_after_an_error_nothing_goes_on():
 
 
 def test_threads_end_with_the_rows():
-    before = threading.active_count()
+    before = set(threading.enumerate())
     _, stream = both()
     stream.gram()
-    assert threading.active_count() > before
+    ours = set(threading.enumerate()) - before
+    assert ours
     del stream
     gc.collect()
-    for _ in range(100):
-        time.sleep(0.01 * (threading.active_count() > before))
-    assert threading.active_count() <= before
+    for thread in ours:
+        thread.join(timeout=10.0)
+        assert not thread.is_alive()
 
 
 @pytest.mark.parametrize(
@@ -310,10 +314,74 @@ def test_a_source_gives_what_arrays_give(three_classes, class_weight, weighted, 
     assert model.score(source) == pytest.approx(model.score(X, y, s))
 
 
-def test_classes_at_the_same_time(three_classes):
-    source = from_arrays(*three_classes, rows_per_block=50, memory="20KB")
-    one, two = (SparseSVC("l2", solver="mm", n_jobs=jobs).fit(source) for jobs in (1, 2))
-    assert np.array_equal(one.coef_, two.coef_)
+def test_classes_share_their_passes_and_none_of_them_notices(three_classes, monkeypatch):
+    monkeypatch.setattr(convoy, "PATIENCE", 1.0)  # also where others keep the processor busy
+    X, y = three_classes
+    source = Counting(X, y, cuts=range(50, 240, 50))
+    source.memory = 6000
+    together = SparseSVC("l2", solver="mm", tol=1e-9).fit(source)
+    passes = source.loads[-1]
+    alone = [
+        SparseSVC("l2", solver="mm", tol=1e-9).fit(ArraySource(X, y == label, cuts=range(50, 240, 50)))
+        for label in together.classes_
+    ]
+    assert np.array_equal(together.coef_, np.vstack([model.coef_ for model in alone]))
+    assert [trace[-1].iteration for trace in together.history_] == [model.n_iter_ for model in alone]
+    # The labels, the Gram matrix; for each class the survey, and its last point and zeros, which are its own.
+    longest = max(model.n_iter_ for model in alone)
+    assert passes <= longest + 12 < sum(model.n_iter_ for model in alone)
+
+
+def test_an_error_in_a_shared_pass_ends_all_classes(three_classes):
+    X, y = three_classes
+    passes = []
+
+    def load(i):
+        passes.append(i)
+        if len(passes) > 30:
+            raise OSError("the disk is gone")
+        return X[i::4], y[i::4]
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        SparseSVC("l2", solver="mm", tol=1e-12).fit(from_blocks(load, 4, memory="8KB"))
+
+
+def test_a_callback_that_fails_in_one_class_ends_the_fit(three_classes):
+    class Fails(Callback):
+        def for_problem(self, classes, positive):
+            twin = Fails()
+            twin.positive = positive
+            return twin
+
+        def on_iterate(self, iterate, record):
+            if self.positive == "bee" and record.iteration == 2:
+                raise ZeroDivisionError
+
+    model = SparseSVC("l2", solver="mm").set_callbacks(Fails())
+    with pytest.raises(ZeroDivisionError):
+        model.fit(from_arrays(*three_classes, rows_per_block=50))
+
+
+def test_stochastic_solvers_take_the_classes_one_by_one(three_classes):
+    X, y = three_classes
+    solver = Adam(step=0.05, batch_size=16)
+    source = from_arrays(X, y, rows_per_block=50)
+    with pytest.warns(ConvergenceWarning):
+        model = SparseSVC("l2", solver=solver, max_iter=3, random_state=0).fit(source)
+    assert model.score(source) > 0.7
+
+
+def test_classes_share_the_gram_matrix(three_classes):
+    source = from_arrays(*three_classes, rows_per_block=50)
+    _, rows = stream_by_problem(SparseSVC(), source, None, None)
+    grams = [part.gram() for part in rows]
+    assert rows[0].reader.passes == 2  # and the survey, of all classes at once
+    assert np.array_equal(grams[0], grams[2])
+    X, y = three_classes
+    assert np.array_equal(
+        grams[1], MemoryRows(X, np.where(y == "bee", 1, -1), cuts=range(50, 240, 50)).gram()
+    )
+    assert rows[0].columns(np.arange(4)).gram().shape == (5, 5)
 
 
 def test_labels_of_some_blocks_may_be_missing_in_others():
@@ -391,7 +459,8 @@ def test_watchers_see_how_far_a_pass_is():
     assert all(state.expected >= state.seconds >= 0.0 for state in seen)
 
 
-def test_ctrl_c_ends_a_pass_between_two_blocks():
+@pytest.mark.parametrize("classes", [2, 3])
+def test_ctrl_c_ends_a_pass_between_two_blocks(classes):
     """The first one, in a process of its own; the iterate before the pass is what is left."""
     code = """
 import os, signal
@@ -410,22 +479,24 @@ loads = 0
 def load(i):
     global loads
     loads += 1
-    if len(after) == 2 and i == 3:
+    if len(after) == (2 if CLASSES == 2 else 6) and i == 3:
         os.kill(os.getpid(), signal.SIGINT)
         global pressed
         pressed = loads
         after.append("pressed")
     X = np.random.default_rng(i).standard_normal((50, 3))
-    return X, X[:, 0] > 0.3
+    return X, np.digitize(X[:, 0], [-0.3, 0.3] if CLASSES == 3 else [0.3])
 
 model = SparseSVC(solver="mm-subspace", tol=0.0, delta=1e-2).set_callbacks(Begun())
 try:
     model.fit(from_blocks(load, 50, memory="4KB"))
 except KeyboardInterrupt:
-    print(after, model.status_.name, loads - pressed < 50 + 3 * 50)
-"""
+    print(after, model.status_.name, loads - pressed < 50 * 8)
+""".replace("CLASSES", str(classes))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
-    assert done.stdout.strip() == "[0, 1, 'pressed'] INTERRUPTED True", done.stderr
+    first = "0, 1" if classes == 2 else "0, 0, 0, 1, 1, 1"
+    expected = f"[{first}, 'pressed'] INTERRUPTED True"
+    assert done.stdout.strip() == expected, done.stderr
 
 
 # Killed and resumed --------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask.delayed import delayed
+from dask.graph_manipulation import clone
 from numpy.typing import NDArray
 
 from majorant.errors import MajorantError
@@ -124,18 +125,18 @@ class _Like:
         self.name, self.n_features = name, n_features
 
 
-def _renamed(task: Any, name: str) -> Any:
+def _renamed(task: Any, name: str, anew: bool) -> Any:
     """A task under another name."""
-    return delayed(_itself, pure=False)(task, dask_key_name=name)
+    return delayed(_itself, pure=False)(clone(task) if anew else task, dask_key_name=name)
 
 
 def _itself(value: Any) -> Any:
     return value
 
 
-def _load(prepare: Labelled, i: int, raw: Any, name: str) -> Any:
+def _load(prepare: Labelled, i: int, raw: Any, name: str, anew: bool) -> Any:
     """The task that makes block i."""
-    return delayed(_prepared, pure=False)(prepare, i, raw, dask_key_name=name)
+    return delayed(_prepared, pure=False)(prepare, i, clone(raw) if anew else raw, dask_key_name=name)
 
 
 def _prepared(prepare: Labelled, i: int, raw: RawBlock) -> Block:

@@ -15,7 +15,7 @@ from majorant.estimators.validation import class_factors, encode_labels
 from majorant.rows.block import Block
 from majorant.rows.memory import make_block
 from majorant.rows.sources import RawBlock, Source, Tally, checked
-from majorant.rows.stream import Reader, StreamRows, read_ahead
+from majorant.rows.stream import Reader, StreamRows, read_ahead, survey_together
 from majorant.status import Vector
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ def stream_by_problem(
     remember_features(estimator, source)
     if len(classes) == 2:
         return classes, [stream]
-    return classes, [stream.against_the_rest(code) for code in range(len(classes))]
+    parts = [stream.against_the_rest(code) for code in range(len(classes))]
+    survey_together(parts)
+    return classes, parts
 
 
 def remember_features(estimator: SparseSVC, source: Any) -> None:

@@ -34,7 +34,11 @@ from majorant.joint import AnyObjective, JointObjective
 from majorant.objective import Objective
 from majorant.potentials import Potential, make_potential
 from majorant.rows import MemoryRows, Rows, Source, StreamRows
+from majorant.rows.between import Pass, between_blocks
+from majorant.rows.convoy import Convoy
+from majorant.rows.stream import Reader
 from majorant.solvers import Hybrid, Solver, choose_solver, make_solver, solve
+from majorant.solvers.driver import CtrlC
 from majorant.solvers.joint import JointNewton
 from majorant.status import Certificate, Evaluated, History, Matrix, Record, Result, Status, Vector
 
@@ -155,9 +159,11 @@ class Training:
 
         with one_thread():
             jobs = min(effective_n_jobs(self.estimator.n_jobs), len(objectives))
-            if isinstance(self.rows[0], StreamRows):
-                jobs = 1  # a pass has threads of its own; two at a time would take twice the memory
             each = _at_the_same_time(jobs) if jobs > 1 else _one_by_one
+            if isinstance(self.rows[0], StreamRows):
+                # Batches are drawn class by class; all other questions, of all classes, share their passes.
+                alone = solver.stochastic or len(objectives) == 1
+                each = _one_by_one if alone else _in_convoy(self.rows[0].reader)
             results = each(task, list(zip(objectives, self._starts, watchers, strict=True)))
         # From where a non-convex run ended, the next would not leave; it finds its own way, from zero.
         self.start(None)
@@ -208,6 +214,36 @@ def _at_the_same_time(jobs: int) -> Callable[[Task, Sequence[Problem]], list[Res
             except KeyboardInterrupt:
                 pressed.set()
             return [future.result() for future in futures]
+
+    return run
+
+
+def _in_convoy(reader: Reader) -> Callable[[Task, Sequence[Problem]], list[Result]]:
+    def run(task: Task, problems: Sequence[Problem]) -> list[Result]:
+        pressed = Event()
+        convoy = reader.convoy = Convoy(reader.one_pass, len(problems))
+
+        def solved(objective: AnyObjective, start: Vector | None, watchers: tuple[Callback, ...]) -> Result:
+            try:
+                return task(objective, start, (*watchers, _StopOn(pressed)))
+            finally:
+                convoy.leave()
+
+        def end(state: Pass) -> None:
+            """End the first pass after Ctrl-C; those that measure what is kept are made."""
+            if ctrl_c.pressed and not pressed.is_set():
+                pressed.set()
+                raise KeyboardInterrupt
+
+        try:
+            with ThreadPoolExecutor(len(problems)) as pool, CtrlC() as ctrl_c, between_blocks(end):
+                futures = [pool.submit(solved, *problem) for problem in problems]
+                # Overflow ends in values that are not finite, which are looked for.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    convoy.drive()
+                return [future.result() for future in futures]
+        finally:
+            reader.convoy = None
 
     return run
 

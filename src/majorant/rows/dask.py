@@ -17,6 +17,7 @@ long.) What the scheduler does not mend by itself is mended here:
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -38,17 +39,19 @@ from majorant.rows.stream import columns_of
 __all__ = ["Cluster", "DaskRows", "current_client"]
 
 # Seconds after which those who have not answered are looked at; without any answer, after which their blocks
-# are loaded elsewhere; after which a scheduler that cannot be reached is lost, and one without any worker.
-# How often blocks are loaded.
+# are loaded elsewhere, not by workers that have not been seen for so long; after which a scheduler that
+# cannot be reached is lost, and one without any worker. How often blocks are loaded.
 LOOK = 1.0
 PATIENCE = 60.0
+SILENT = 5.0
 LOST = 15.0
 ALONE = 120.0
 TRIES = 50
 
 View: TypeAlias = Callable[[Block], Block]
-Load: TypeAlias = Callable[[str], Any]
-"""name ↦ a dask Delayed of that name, which makes a block wherever it is run."""
+Load: TypeAlias = Callable[[str, bool], Any]
+"""(name, anew) ↦ a dask Delayed of that name, which makes a block wherever it is run; `anew`: of tasks that
+the cluster has not heard of before."""
 Task: TypeAlias = tuple[int, Callable[[Block, Any], Any], Any]
 """Of which block, a function of it and of something else, and what else."""
 
@@ -78,15 +81,14 @@ class Cluster:
         self.client = current_client() if client is None else client
         self.trips = 0
         self._loads = list(loads)
-        self._anchors = [self._anchor(i) for i in range(len(loads))]
+        self._anchors = [self._anchor(i, {}, anew=False) for i in range(len(loads))]
 
     def __len__(self) -> int:
         return len(self._loads)
 
     def ask(self, question: Callable[[Any], Answer]) -> list[Answer]:
         """The answers of all blocks, in their order: one round trip."""
-        # A task of its own carries the question, which may be as large as θ, once for all blocks.
-        shared = self.client.submit(_same, question, key=_name("question"))
+        shared = _Shared(question)
         return self._results([(i, _answer, shared) for i in range(len(self))])
 
     def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
@@ -98,7 +100,7 @@ class Cluster:
     def _results(self, tasks: Sequence[Task]) -> list[Any]:
         """The results of the tasks, however often they have to be submitted."""
         self.trips += 1
-        futures = [self._submit(task) for task in tasks]
+        futures = [self._submit(task, {}) for task in tasks]
         heard, finished, again = time.monotonic(), 0, 0
         manned = heard
         while True:
@@ -106,25 +108,51 @@ class Cluster:
             failed = [k for k, future in enumerate(futures) if self._has_failed(future)]
             done = sum(future.status == "finished" for future in futures)
             if done == len(futures):
-                try:
-                    return list(self.client.gather(futures))
-                except KilledWorker:  # while the results were fetched
-                    failed = list(range(len(futures)))
-                except (CancelledError, CommClosedError) as error:
-                    raise _lost(error) from error
+                answers = self._fetched(futures)
+                if answers is not None:
+                    return answers
+                failed = list(range(len(futures)))
             if done > finished:
                 heard, finished = time.monotonic(), done
             if time.monotonic() - heard > 5.0:
                 manned = self._last_manned(manned)
-            silent = not failed and time.monotonic() - heard > PATIENCE
-            if silent:
+            if not failed and time.monotonic() - heard > PATIENCE:
                 failed = [k for k, future in enumerate(futures) if future.status != "finished"]
             if failed:
                 heard, again = time.monotonic(), again + 1
                 if again > TRIES:
                     raise ClusterLostError(f"blocks were loaded {again} times in vain: workers die or hang")
+                where = self._responsive()
                 for k in failed:
-                    futures[k] = self._submit_anew(tasks[k], silent=silent)
+                    i, _, other = tasks[k]
+                    self._anchors[i] = self._anchor(i, where)
+                    if isinstance(other, _Shared):
+                        other.future = None  # it may be on a worker that hangs
+                for k in failed:
+                    futures[k] = self._submit(tasks[k], where)
+
+    def _fetched(self, futures: list[Any]) -> list[Any] | None:
+        """What the tasks have answered; None if workers die or hang while it is fetched."""
+        answers: list[Any] = []
+
+        def fetch() -> None:
+            try:
+                answers.append(list(self.client.gather(futures)))
+            except Exception as error:
+                answers.append(error)
+
+        # dask waits for ever for a worker that holds a result and hangs; so somebody else waits.
+        thread = threading.Thread(target=fetch, daemon=True)
+        thread.start()
+        thread.join(PATIENCE)
+        if not answers or isinstance(answers[0], KilledWorker):
+            return None
+        if isinstance(answers[0], CancelledError | CommClosedError):
+            raise _lost(answers[0]) from answers[0]
+        if isinstance(answers[0], Exception):
+            raise answers[0]
+        fetched: list[Any] = answers[0]
+        return fetched
 
     def _last_manned(self, before: float) -> float:
         """When there was a worker: now, or before; an error if that was long ago."""
@@ -134,26 +162,22 @@ class Cluster:
             raise _lost(f"it has had no worker for {ALONE:.0f} seconds")
         return before
 
-    def _anchor(self, i: int, avoid: Sequence[str] = ()) -> Any:
-        """A new future of block i, if possible not on certain workers."""
-        where: dict[str, Any] = {}
-        if avoid:
-            workers = self.client.scheduler_info(n_workers=-1)["workers"]
-            others = [name for name in workers if name not in avoid]
-            where = {"workers": others, "allow_other_workers": True} if others else {}
+    def _responsive(self) -> dict[str, Any]:
+        """Where to run what has to be run again: not on workers whose heart has not beaten for a while."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        alive = [name for name, worker in workers.items() if time.time() - worker["last_seen"] < SILENT]
+        return {"workers": alive} if alive and len(alive) < len(workers) else {}
+
+    def _anchor(self, i: int, where: dict[str, Any], *, anew: bool = True) -> Any:
+        """A new future of block i."""
         # A name of its own each time: what the scheduler has given up under a name stays given up.
-        return self.client.compute(self._loads[i](_name("block")), **where)
+        return self.client.compute(self._loads[i](_name("block"), anew), **where)
 
-    def _submit(self, task: Task) -> Any:
+    def _submit(self, task: Task, where: dict[str, Any]) -> Any:
         i, function, other = task
-        return self.client.submit(function, self._anchors[i], other, key=_name("answer"))
-
-    def _submit_anew(self, task: Task, *, silent: bool) -> Any:
-        """The same task on a block that is loaded anew; if it was silent, by another worker."""
-        i = task[0]
-        where = self.client.who_has([self._anchors[i]]) if silent else {}
-        self._anchors[i] = self._anchor(i, where.get(self._anchors[i].key, ()))
-        return self._submit(task)
+        if isinstance(other, _Shared):
+            other = other.sent(self.client, where)
+        return self.client.submit(function, self._anchors[i], other, key=_name("answer"), **where)
 
     def _wait(self, futures: list[Any]) -> None:
         """Wait for all of them, but not for long."""
@@ -179,6 +203,20 @@ class Cluster:
         if isinstance(error, KilledWorker):
             return True
         raise error
+
+
+class _Shared:
+    """A question, which may be as large as θ: a task of its own carries it, once for all blocks."""
+
+    def __init__(self, question: Any) -> None:
+        self.question = question
+        self.future: Any = None
+
+    def sent(self, client: Client, where: dict[str, Any]) -> Any:
+        """The future that all tasks share."""
+        if self.future is None:
+            self.future = client.submit(_same, self.question, key=_name("question"), **where)
+        return self.future
 
 
 class DaskRows(Rows):

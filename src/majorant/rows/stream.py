@@ -17,8 +17,9 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
-from functools import partial
+from functools import partial, reduce
 from itertools import islice
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +28,11 @@ from majorant.blas import one_thread
 from majorant.errors import MajorantError
 from majorant.rows.between import Pass, call_watchers
 from majorant.rows.block import Block
-from majorant.rows.protocol import Answer, Rows, State
+from majorant.rows.convoy import Convoy
+from majorant.rows.protocol import Answer, Audit, Rows, State
 from majorant.rows.sources import RawBlock, Source
 from majorant.rows.together import in_context, work_alone
-from majorant.status import Vector
+from majorant.status import Matrix, Vector
 
 __all__ = ["Reader", "StreamRows", "against_the_rest", "columns_of", "read_ahead"]
 
@@ -83,6 +85,8 @@ class Reader:
     def __init__(self, source: Source, prepare: Prepare, memory: int) -> None:
         self.source, self.prepare, self.memory = source, prepare, memory
         self.passes = 0
+        self.gram: Matrix | None = None
+        self.convoy: Convoy | None = None
         self._kept: dict[int, Block] = {}
         self._kept_bytes = 0
         self._largest = source.size(0) or 0
@@ -94,7 +98,11 @@ class Reader:
         self._pool = ThreadPoolExecutor(self.threads, initializer=work_alone)
 
     def ask(self, question: Callable[[Block], Answer]) -> Generator[Answer, None, None]:
-        """The answers of all blocks, in their order: one pass."""
+        """The answers of all blocks, in their order: one pass, together with others if there is a convoy."""
+        return self.one_pass(question) if self.convoy is None else self.convoy.ask(question)
+
+    def one_pass(self, question: Callable[[Block], Answer]) -> Generator[Answer, None, None]:
+        """The answers of all blocks, in their order."""
         blocks = range(self.source.n_blocks)
         # Answers may wait, since they are small; every thread has one block in its hands.
         ahead = 2 * self.threads
@@ -156,6 +164,18 @@ class StreamRows(Rows):
                 del block
         return state
 
+    def gram(self) -> Matrix:
+        # It does not depend on the labels, so one pass serves all classes, and every strength of a path.
+        if self.n_features != self.reader.source.n_features:
+            return super().gram()
+        if self.reader.gram is not None:
+            return self.reader.gram
+        gram = reduce(add, self.reader.ask(_gram))
+        if SHARE * gram.nbytes <= self.reader.memory:
+            gram.flags.writeable = False
+            self.reader.gram = gram
+        return gram
+
     def columns(self, chosen: NDArray[np.intp]) -> StreamRows:
         """The same rows with some of the features only, chosen anew in every pass."""
         view = partial(columns_of, self._view, chosen)
@@ -164,6 +184,24 @@ class StreamRows(Rows):
     def against_the_rest(self, code: int) -> StreamRows:
         """The same rows, where y numbers their classes: this one is 1, all others are -1."""
         return StreamRows(self.reader, self.n_samples, self.n_features, partial(against_the_rest, code))
+
+
+def survey_together(rows: Sequence[StreamRows]) -> None:
+    """The audit at θ = 0 of several views of the same rows, in one pass."""
+    theta = np.zeros(rows[0].n_features + 1)
+
+    def question(block: Block) -> list[Audit]:
+        views = [part._view(block) if part._view else block for part in rows]
+        return [view.audit(theta, lengths=True) for view in views]
+
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by Objective.check_scale
+        totals = reduce(lambda sums, audits: list(map(add, sums, audits)), rows[0].reader.one_pass(question))
+    for part, total in zip(rows, totals, strict=True):
+        part.__dict__["survey"] = total  # where the cached property looks for it
+
+
+def _gram(block: Block) -> Matrix:
+    return block.gram()
 
 
 def columns_of(view: View | None, chosen: NDArray[np.intp], block: Block) -> Block:

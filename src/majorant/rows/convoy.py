@@ -1,0 +1,104 @@
+"""Several problems on the same rows, with one pass over them for the questions of all.
+
+Classes that are trained against the rest ask different questions of the same X. Where a pass is expensive,
+each of them runs in a thread of its own and waits with its question until all others have one too, or nobody
+has come for a while. (One may be busy, or wait for another: before Python 3.12 a `cached_property` holds a
+lock for all objects of its class.) Then one pass answers all questions, block by block, driven by the thread
+that started them: so Ctrl-C and those who watch are where they always are. Each adds up its answers in block
+order, as if it were alone; who shares a pass with whom changes nothing but the time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterable
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from majorant.rows.block import Block
+
+__all__ = ["Convoy"]
+
+Question = Callable[["Block"], Any]
+
+_END = object()
+
+PATIENCE = 0.05
+"""Seconds without a newcomer after which a pass begins without those who are missing."""
+
+
+class Convoy:
+    """Collects questions, and answers them together.
+
+    Parameters
+    ----------
+    ask : function
+        One pass: a question ↦ the answers of all blocks, in their order.
+    size : int
+        How many there are to wait for.
+    """
+
+    def __init__(self, ask: Callable[[Question], Iterable[Any]], size: int) -> None:
+        self._ask, self._size = ask, size
+        self._waiting: list[tuple[Question, SimpleQueue[Any]]] = []
+        self._changed = threading.Condition()
+        self._broken: BaseException | None = None
+
+    def ask(self, question: Question) -> Generator[Any, None, None]:
+        """The answers of all blocks, when the others have a question too; for the threads of the problems."""
+        seat: SimpleQueue[Any] = SimpleQueue()
+        with self._changed:
+            if self._broken is not None:
+                raise self._broken
+            self._waiting.append((question, seat))
+            self._changed.notify_all()
+        while (answer := seat.get()) is not _END:
+            if isinstance(answer, _Failure):
+                raise answer.error
+            yield answer
+
+    def leave(self) -> None:
+        """One less to wait for: its problem is solved."""
+        with self._changed:
+            self._size -= 1
+            self._changed.notify_all()
+
+    def drive(self) -> None:
+        """Make passes until all have left. What goes wrong in one is raised where the questions came from."""
+        try:
+            while True:
+                with self._changed:
+                    while len(self._waiting) < self._size:
+                        in_time = self._changed.wait(PATIENCE if self._waiting else None)
+                        if not in_time and self._waiting:
+                            break
+                    if not self._size:
+                        return
+                    travellers, self._waiting = self._waiting, []
+                self._go(travellers)
+        except BaseException as error:  # nobody shall wait for a driver who is gone
+            with self._changed:
+                self._broken = error
+                for _, seat in self._waiting:
+                    seat.put(_Failure(error))
+            raise
+
+    def _go(self, travellers: list[tuple[Question, SimpleQueue[Any]]]) -> None:
+        # What several ask alike, such as the matrix of all pairs of features, is answered once.
+        questions = list(dict.fromkeys(question for question, _ in travellers))
+        end: Any = _END
+        try:
+            for answers in self._ask(lambda block: [question(block) for question in questions]):
+                found = dict(zip(questions, answers, strict=True))
+                for question, seat in travellers:
+                    seat.put(found[question])
+        except BaseException as error:
+            end = _Failure(error)
+        for _, seat in travellers:
+            seat.put(end)
+
+
+class _Failure:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
