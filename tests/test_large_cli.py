@@ -58,8 +58,8 @@ def test_training_with_little_memory_gives_the_same_model(command, data):
     whole, large = load_model("whole.model"), load_model("large.model")
     assert large.objective_ == pytest.approx(whole.objective_, rel=2e-6)
     provenance = load_provenance("large.model")
-    assert provenance["source"] == data
-    assert provenance["n_rows"] == 400
+    assert provenance.source == data
+    assert provenance.n_rows == 400
 
 
 def test_facts_for_programs(command):

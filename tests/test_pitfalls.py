@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import InvalidParameterError
 
-from majorant import SparseSVC
+from majorant import SparseSVC, SparseSVCCV
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -309,7 +309,7 @@ def test_ctrl_c_in_the_middle_of_a_sparse_fit(solver):
     """In a process of its own, from outside, while compiled code runs."""
     code = f"""
 import sys, numpy as np, scipy.sparse as sp
-from majorant import SparseSVC
+from majorant import SparseSVC, SparseSVCCV
 from majorant.callbacks import Callback
 rng = np.random.default_rng(0)
 X = sp.csr_matrix(rng.standard_normal((20_000, 50)))
@@ -344,7 +344,9 @@ def test_dask_is_not_pulled_into_memory():
             raise AssertionError("pulled into memory")
 
     with pytest.raises(TypeError, match="dask"):
-        quiet_fit(Lazy(), data()[1])
+        SparseSVC(solver="sgd").partial_fit(Lazy(), data()[1], classes=[-1, 1])
+    with pytest.raises(TypeError, match="SparseSVCCV needs rows that are in memory"):
+        SparseSVCCV().fit(Lazy(), data()[1])
 
 
 @pytest.mark.parametrize("X", [np.zeros((0, 3)), np.zeros((4, 0)), np.zeros(4), np.array([["a"], ["b"]])])

@@ -25,7 +25,8 @@ def sparse_data(draw):
     places = draw(st.sets(st.tuples(st.integers(0, rows - 1), st.integers(0, columns - 1)), min_size=1))
     values = draw(st.lists(FINITE, min_size=len(places), max_size=len(places)))
     r, c = zip(*sorted(places), strict=True)
-    integers, numbers = st.integers(-(2**53), 2**53), st.floats(-(2.0**53), 2.0**53)
+    largest = 2**53 - 1
+    integers, numbers = st.integers(-largest, largest), st.floats(-float(largest), float(largest))
     y = np.array(draw(st.lists(draw(st.sampled_from([integers, numbers])), min_size=rows, max_size=rows)))
     return sp.csr_array((values, (r, c)), shape=(rows, columns)), y
 

@@ -61,6 +61,15 @@ def train(
     output = Output(answering)
     parameters: dict[str, Any] = {"lam": strength(lam, cost), "max_features": max_features}
     fitting.check(SparseSVC, parameters)
+    if memory is not None:
+        _refuse_with_memory(
+            {
+                "--standardize": fitting.standardize,
+                "-v": folds is not None,
+                "--report": writing.report is not None,
+                "DATA -": data == "-",
+            }
+        )
     if folds is not None:
         if model is not None or writing != ModelOptions():
             raise typer.BadParameter("only measures, so leave out the files to write", param_hint="-v")
@@ -70,10 +79,6 @@ def train(
         return
     saving = _checkpoint(checkpoint)
     if memory is not None:
-        if fitting.standardize or writing.report is not None or data == "-":
-            raise typer.BadParameter(
-                "--standardize, --report and stdin need all rows in memory", param_hint="--memory"
-            )
         from majorant.cli.streaming import labels_of as labels_in
         from majorant.cli.streaming import open_data, train_by_blocks
 
@@ -95,6 +100,13 @@ def train(
     job.finish(estimator, output, interrupted=interrupted)
     if saving is not None:
         saving.remove()
+
+
+def _refuse_with_memory(options: dict[str, bool]) -> None:
+    """Say which of the options needs all rows in memory, if one was given."""
+    for name, given in options.items():
+        if given:
+            raise typer.BadParameter(f"{name} needs all rows in memory: leave out --memory, or {name}")
 
 
 def _checkpoint(path: Path | None) -> Checkpoint | None:

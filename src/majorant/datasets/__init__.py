@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from majorant.datasets.catalogue import REGISTRY, DatasetInfo
 from majorant.datasets.data import Data
 from majorant.datasets.readers import read
 from majorant.datasets.registry import describe, find, load
-from majorant.datasets.sources import Source, from_arrays, from_blocks, open_source
 from majorant.datasets.writers import write_libsvm
+
+if TYPE_CHECKING:
+    from majorant.datasets.sources import Source, from_arrays, from_blocks, open_source
 
 __all__ = [
     "REGISTRY",
@@ -44,3 +47,10 @@ def on_dask(source: Source) -> Any:
     except ImportError as error:
         raise ImportError('dask is not installed: pip install "majorant[dask]"') from error
     return place(source)
+
+
+def __getattr__(name: str) -> Any:
+    # Blocks of rows need scipy, which a look into the registry need not wait for.
+    if name in ("Source", "from_arrays", "from_blocks", "open_source"):
+        return getattr(import_module("majorant.datasets.sources"), name)
+    raise AttributeError(f"module 'majorant.datasets' has no attribute {name!r}")

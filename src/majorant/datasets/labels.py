@@ -17,7 +17,7 @@ __all__ = ["labels_from_array", "labels_from_text"]
 # "01" is a code, of a district or a product, and not the number 1.
 _CODE = re.compile(r"[+-]?0[0-9]")
 # Up to here float64 tells every integer from its neighbours.
-_LARGEST = 2.0**53
+_LARGEST = 2.0**53 - 1.0
 _LONGEST = 1000
 
 

@@ -30,6 +30,7 @@ from majorant.callbacks import ModelsProgress
 from majorant.estimators.linear import LinearClassifier
 from majorant.estimators.path import follow, strengths_for, warn_of_failures
 from majorant.estimators.selection import PenaltyParameter
+from majorant.estimators.sources import is_on_dask
 from majorant.estimators.svc import SparseSVC
 from majorant.estimators.training import Training, resolve_names
 from majorant.potentials import Potential
@@ -180,7 +181,7 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         self
         """
         _raise_for_params(params, self, "fit")
-        if isinstance(X, Source):
+        if isinstance(X, Source) or is_on_dask(X):
             raise TypeError(
                 "SparseSVCCV needs rows that are in memory, to cut them into folds: for a source, fit "
                 "sparse_svc_path and compare path.models on another source by their score."
