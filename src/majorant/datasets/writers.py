@@ -87,7 +87,7 @@ def _numeric_labels(y: ArrayLike) -> NDArray[Any]:
         )
     labels = labels.astype(np.int64) if labels.dtype.kind == "b" else labels
     if not np.all(np.isfinite(labels)) or np.any(np.abs(labels.astype(np.float64)) >= 2.0**53):
-        raise MajorantError("y has labels that are not finite or not below 2^53")
+        raise MajorantError("y has labels that are not finite or beyond 2^53")
     return labels
 
 
