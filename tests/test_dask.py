@@ -139,6 +139,7 @@ def test_dask_arrays(client):
     assert np.allclose(there.decision_function(X).compute(), there.decision_function(in_memory()[0]))
 
 
+@pytest.mark.slow
 def test_labels_in_other_chunks_are_brought_in_line(client):
     X, y, s = in_memory()
     there = SparseSVC("l1", lam=5.0).fit(
@@ -147,6 +148,7 @@ def test_labels_in_other_chunks_are_brought_in_line(client):
     assert same(there, fit(from_blocks(load, BLOCKS), penalty="l1", lam=5.0))
 
 
+@pytest.mark.slow
 def test_dask_data_frames(client):
     dd = pytest.importorskip("dask.dataframe", reason="needs dask.dataframe")
     X, y, _ = in_memory()
@@ -177,6 +179,7 @@ def test_x_never_comes_to_the_client(client, monkeypatch):
     assert 0 < max(largest) < ROWS * FEATURES * 8 / 2
 
 
+@pytest.mark.slow
 def test_few_round_trips(client):
     from majorant.rows import dask as module
 
@@ -193,6 +196,7 @@ def test_few_round_trips(client):
     assert sum(cluster.trips for cluster in made) <= 14
 
 
+@pytest.mark.slow
 def test_paths(client):
     source = from_blocks(load, BLOCKS)
     there, here = (sparse_svc_path(X, None, "l1", lambdas=4) for X in (on_dask(source), source))
@@ -222,6 +226,7 @@ def test_what_is_missing_is_said(client, make, message):
         SparseSVC().fit(*make(X, y))
 
 
+@pytest.mark.slow
 def test_without_a_cluster_it_is_said_how_to_get_one():
     code = (
         "import dask.array as da, numpy as np\nfrom majorant import SparseSVC\n"
