@@ -98,8 +98,18 @@ class Cluster:
         return state
 
     def _results(self, tasks: Sequence[Task]) -> list[Any]:
-        """The results of the tasks, however often they have to be submitted."""
+        """The results of the tasks, or the error that says that there is no cluster any more."""
         self.trips += 1
+        try:
+            return self._insist(tasks)
+        except Exception as error:
+            # dask has many ways to say that a client was closed under a task.
+            if self.client.status == "closed" and not isinstance(error, ClusterLostError):
+                raise _lost("its client is closed") from error
+            raise
+
+    def _insist(self, tasks: Sequence[Task]) -> list[Any]:
+        """The results of the tasks, however often they have to be submitted."""
         futures = [self._submit(task, {}) for task in tasks]
         heard, finished, again = time.monotonic(), 0, 0
         manned = heard
