@@ -230,6 +230,7 @@ def test_coverage_guided(tmp_path):
         "-max_total_time=60",
         "-max_len=4096",
         "-seed=1",
+        "-rss_limit_mb=0",  # the peak it would look at is inherited from the process of these tests
         f"-artifact_prefix={tmp_path}/",
     ]
     answer = run([str(HERE / "fuzz_readers.py")], *options, str(tmp_path), NUMBA_DISABLE_JIT="1")
