@@ -296,11 +296,20 @@ def test_a_worker_that_hangs_is_left_behind(processes, monkeypatch):
     monkeypatch.setattr("majorant.rows.dask.PATIENCE", 6.0)
     expected = fit(from_blocks(load, BLOCKS), **LONG)
     pid = next(iter(processes.run(os.getpid).values()))
-    threading.Timer(0.5, os.kill, [pid, signal.SIGSTOP]).start()
+
+    class Stop(Callback):
+        def on_iterate(self, iterate, record):
+            if record.iteration == 3:
+                os.kill(pid, signal.SIGSTOP)
+
+    model = SparseSVC(**LONG).set_callbacks(Stop())
     try:
-        assert same(fit(on_dask(from_blocks(load, BLOCKS)), **LONG), expected)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(on_dask(from_blocks(load, BLOCKS)))
     finally:
         os.kill(pid, signal.SIGCONT)
+    assert same(model, expected)
 
 
 @pytest.mark.slow
