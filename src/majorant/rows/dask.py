@@ -6,8 +6,7 @@ small messages as there are blocks. X never comes to the client. When a worker d
 tasks of the anchors that it held again, on another worker; blocks are added in their order, wherever they
 are, so the answer is the same, bit for bit.
 
-(Actors would answer faster, but they die with their worker; expressions of `dask.array` take ten times as
-long.) What the scheduler does not mend by itself is mended here:
+(Not actors, which die with their worker.) What the scheduler does not mend by itself is mended here:
 
 - a task that has seen several workers die is given up by the scheduler (`KilledWorker`): it is asked for
   anew, and so is its anchor, under another name;
@@ -124,7 +123,7 @@ class Cluster:
                 failed = list(range(len(futures)))
             if done > finished:
                 heard, finished = time.monotonic(), done
-            if time.monotonic() - heard > 5.0:
+            if time.monotonic() - heard > SILENT:
                 manned = self._last_manned(manned)
             if not failed and time.monotonic() - heard > PATIENCE:
                 failed = [k for k, future in enumerate(futures) if future.status != "finished"]

@@ -10,8 +10,8 @@ so that the whole step, which is right nearly always, brings the next model alon
 right part of it is known, and one more pass brings the model there. The gradient of the loss is Hθ - c, as
 in `gram.py`; the certificate is computed afresh by the driver.
 
-From zero, the steps begin at the solution of a sample of the rows that fits into memory: one pass, where
-Newton's method from zero takes five to ten.
+From zero, the steps begin at the solution of a sample of the rows that fits into memory, which takes one
+pass.
 """
 
 from __future__ import annotations
