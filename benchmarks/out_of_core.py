@@ -130,7 +130,7 @@ def compare(directory: Path, given: argparse.Namespace) -> None:
     print(f"throughput of a pass {reading / passing:8.0%}     of the reading (medians of {len(pairs)})")
     stream = train(directory, n, given.memory)
     print(
-        f"fit, {stream['iterations']} iterations  {stream['seconds']:8.2f} s   {stream['passes']} passes of "
+        f"fit, {stream['n_iter']} iterations  {stream['seconds']:8.2f} s   {stream['passes']} passes of "
         f"{stream['seconds_per_pass']:.2f} s, gap {stream['gap']:.1e}"
     )
     print(f"peak of memory       {stream['peak'] / 1e9:8.2f} GB")
