@@ -248,6 +248,14 @@ def test_corrupt_sparse(bad, part, form):
         quiet_fit(corrupt, y)
 
 
+@pytest.mark.parametrize("form", ["csr", "csc"])
+def test_index_pointers_that_rise_and_fall(form):
+    make = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}[form]
+    corrupt = make((np.zeros(0), np.zeros(0, np.int32), np.array([0, 2, 0], np.int32)), shape=(2, 2))
+    with pytest.raises(ValueError, match="corrupt"):
+        quiet_fit(corrupt, [0, 1])
+
+
 @pytest.mark.parametrize("bad", [99, -1])
 @pytest.mark.parametrize("part", ["row", "col"])
 def test_corrupt_coo(bad, part):

@@ -251,6 +251,10 @@ def test_threads_end_with_the_rows():
             (sp.csr_array((np.ones(1), np.array([7], np.int32), np.array([0, 1], np.int32)), (1, 2)), [0]),
             "corrupt sparse matrix",
         ),
+        (
+            (sp.csc_array((np.ones(0), np.zeros(0, np.int32), np.array([0, 2, 0], np.int32)), (1, 2)), [0]),
+            "corrupt sparse matrix",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_block_is_said(block, message):

@@ -448,3 +448,20 @@ def test_endings_in_capitals_and_compressed(tmp_path):
     np.savez(buffer, X=X, y=Y)
     (tmp_path / "T.NPZ.GZ").write_bytes(gzip.compress(buffer.getvalue()))
     assert read(tmp_path / "T.NPZ.GZ").X.tolist() == X.tolist()
+
+
+@pytest.mark.parametrize("kind", ["npz", "mat"])
+def test_index_pointers_that_rise_and_fall(tmp_path, kind):
+    """scipy's own check lets them pass, and its conversions read beyond the arrays."""
+    path = tmp_path / f"data.{kind}"
+    X = sp.csc_array((np.zeros(0), np.zeros(0, np.int32), np.array([0, 2, 0], np.int32)), shape=(2, 2))
+    if kind == "npz":
+        sp.save_npz(path, X)
+    else:
+        scipy.io.savemat(path, {"X": sp.csc_array([[1.0, 0.0], [1.0, 0.0]]), "y": [0, 1]})
+        content = path.read_bytes()
+        pointers = np.array([0, 2, 2], "<i4").tobytes()
+        assert content.count(pointers) == 1
+        path.write_bytes(content.replace(pointers, np.array([0, 2, 0], "<i4").tobytes()))
+    with pytest.raises(DataFileError, match="not a readable"):
+        read(path, labelled=kind == "mat")

@@ -17,6 +17,7 @@ from majorant.datasets.labels import labels_from_array
 from majorant.datasets.mat_files import Other, load_mat
 from majorant.datasets.wanted import Found, Wanted, reason
 from majorant.errors import DataFileError
+from majorant.rows.sparse import corruption
 
 __all__ = ["read_mat", "read_npz"]
 
@@ -115,8 +116,6 @@ def _matrix(X: Any) -> Any:
         X = np.ascontiguousarray(X, dtype=np.float64)
         _check_finite(X)
         return X
-    if X.format in ("csr", "csc", "bsr"):
-        X.check_format(full_check=True)  # before compiled code follows its indices
     X = sp.csr_array(X.astype(np.float64))
     X.sum_duplicates()
     _check_finite(X.data)
@@ -144,6 +143,8 @@ def _check_array(array: Any, role: str) -> None:
     if not (isinstance(array, np.ndarray) or sp.issparse(array)):
         found = array.kind if isinstance(array, Other) else "something else"
         raise _UnsuitableError(f"the {role} must be an array of numbers, and is a {found}")
+    if sp.issparse(array) and (wrong := corruption(array)):
+        raise ValueError(f"the {role}: {wrong}")
 
 
 def _check_finite(values: NDArray[np.float64]) -> None:

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
-from majorant.rows.sources import is_canonical
+from majorant.rows.sparse import corruption, is_canonical
 from majorant.status import Vector
 
 
@@ -27,7 +27,8 @@ def check_features(estimator: BaseEstimator, X: Any, y: Any, *, reset: bool = Tr
     """
     _refuse_foreign_arrays(X)
     refuse_masked("y", y)
-    _refuse_corrupt_sparse(X)
+    if sp.issparse(X) and (wrong := corruption(X)):
+        raise ValueError(f"X is a corrupt sparse matrix: {wrong}.")
     y = _plain_labels(y)
     X, y = validate_data(
         estimator,
@@ -61,32 +62,6 @@ def refuse_masked(name: str, array: Any) -> None:
         raise ValueError(
             f"{name} is a masked array, whose mask would be ignored: fill it, e.g. with {name}.filled(0), or "
             "impute the missing values."
-        )
-
-
-def _refuse_corrupt_sparse(X: Any) -> None:
-    """Indices that point outside the matrix would make compiled loops read foreign memory."""
-    if not sp.issparse(X):
-        return
-    if X.format == "coo":
-        for indices, size in zip(X.coords, X.shape, strict=True):
-            if indices.size and (indices.min() < 0 or indices.max() >= size):
-                raise ValueError("X is a corrupt sparse matrix: an index lies outside of it.")
-    if X.format not in ("csr", "csc", "bsr"):
-        return
-    major, minor = X.shape if X.format != "csc" else X.shape[::-1]
-    if X.format == "bsr":
-        major, minor = major // X.blocksize[0], minor // X.blocksize[1]
-    pointers, indices = X.indptr, X.indices
-    if len(pointers) != major + 1 or pointers[0] != 0 or np.any(np.diff(pointers) < 0):
-        raise ValueError("X is a corrupt sparse matrix: its index pointers are not in order.")
-    if pointers[-1] > min(len(indices), len(X.data)):
-        raise ValueError("X is a corrupt sparse matrix: its index pointers exceed its entries.")
-    used = indices[: pointers[-1]]
-    if used.size and (used.min() < 0 or used.max() >= minor):
-        raise ValueError(
-            f"X is a corrupt sparse matrix: an index lies outside 0…{minor - 1} (found "
-            f"{used.min()}…{used.max()})."
         )
 
 

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from majorant.errors import MajorantError
+from majorant.rows.sparse import corruption, is_canonical
 from majorant.status import Vector
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "checked",
     "from_arrays",
     "from_blocks",
-    "is_canonical",
     "n_bytes",
 ]
 
@@ -266,7 +266,9 @@ def checked(source: Source, i: int, raw: RawBlock, *, known: bool = False) -> Ra
 
 def _floats(X: Any, where: str) -> Any:
     if sp.issparse(X):
-        X = X.tocsr()
+        if X.format != "csr":
+            _check_indices(X, where)
+            X = X.tocsr()
     elif not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray):
         raise MajorantError(f"{where}: X must be an array or a sparse matrix, got {type(X).__name__}")
     if X.dtype in (np.float64, np.float32):
@@ -276,12 +278,14 @@ def _floats(X: Any, where: str) -> Any:
     return X.astype(np.float64)
 
 
+def _check_indices(X: Any, where: str) -> None:
+    if wrong := corruption(X):
+        raise MajorantError(f"{where}: X is a corrupt sparse matrix: {wrong}")
+
+
 def _check_values(X: Any, weight: Vector | None, where: str) -> None:
     if sp.issparse(X):
-        try:
-            X.check_format(full_check=True)  # before compiled loops follow its indices
-        except ValueError as error:
-            raise MajorantError(f"{where}: X is a corrupt sparse matrix ({error})") from None
+        _check_indices(X, where)
     # One sum tells whether there is anything but finite numbers, unless it overflows.
     values = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
@@ -290,13 +294,3 @@ def _check_values(X: Any, weight: Vector | None, where: str) -> None:
         raise MajorantError(f"{where}: X has missing (NaN) or infinite values: replace them first")
     if weight is not None and not (np.all(np.isfinite(weight)) and np.all(weight >= 0.0)):
         raise MajorantError(f"{where}: weights must be finite and not negative")
-
-
-def is_canonical(X: Any) -> bool:
-    """Whether the indices of every row of a CSR matrix increase strictly: sorted, and none twice."""
-    steps = np.diff(X.indices)
-    # Where a new row begins the index may fall.
-    begins = X.indptr[1:-1]
-    begins = begins[(begins > 0) & (begins < len(X.indices))]
-    steps[begins - 1] = 1
-    return bool(np.all(steps > 0))
