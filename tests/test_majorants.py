@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from conftest import all_examples, random_objective, random_problem
 
-from majorant.linsolve import SpectralInverse, solve_positive
+from majorant.linsolve import FLAT, SpectralInverse, solve_positive
 from majorant.majorants import DescentLemma, HalfQuadratic, Spectral, squared_norm_bound
 from majorant.objective import Objective
 from majorant.potentials import Hyperbolic, Potential, Welsch
@@ -107,6 +107,25 @@ def test_solve_survives_singular_and_badly_scaled_curvature():
     assert np.allclose(d, x, rtol=1e-6)
     assert d[1] == pytest.approx(d[4])  # no flat part: twins move together
     assert d[5] == 0.0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_solution_of_a_singular_system_is_the_shortest_in_the_scaled_space(seed):
+    rng = np.random.default_rng(seed)
+    p, rank = 30, int(rng.integers(1, 30))
+    Z = rng.standard_normal((40, rank)) @ rng.standard_normal((rank, p)) * 10 ** rng.uniform(-6, 6, p)
+    A = Z.T @ Z
+    x = rng.standard_normal(p) / np.sqrt(np.diagonal(A))
+    scale = np.sqrt(np.diagonal(A))
+    shortest = (
+        np.linalg.pinv(A / np.outer(scale, scale), rcond=1e-9, hermitian=True) @ (A @ x / scale) / scale
+    )
+    noise = 1e-11
+    assert np.allclose(solve_positive(A, A @ x, noise) * scale, shortest * scale, rtol=0, atol=1e-5)
+    # What is more than noise in a flat direction is divided by the floor, and leads far down.
+    flat = np.linalg.eigh(A / np.outer(scale, scale))[1][:, 0]
+    d = solve_positive(A, A @ x + 1e-3 * flat * scale, noise)
+    assert flat @ (d * scale) == pytest.approx(1e-3 / FLAT, rel=1e-3)
 
 
 def test_welsch_with_vanished_weights_still_has_a_step():

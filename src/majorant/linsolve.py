@@ -1,12 +1,12 @@
 r"""Solving with curvature matrices that may be singular.
 
 `solve_positive` solves A d = g for a positive semidefinite A, whatever the units of the features (a column in
-millimetres next to one in light years): by Cholesky where A is well conditioned; where it is not, by the
-eigenvectors of A scaled to a unit diagonal, which makes "flat" mean the same everywhere. The curvature
-of flat directions is raised to a floor, and those in which g is nothing but rounding are left out: dividing
-rounding by next to nothing moves iterates at random (with a jitter instead, weighting a row by 2 and
-repeating it gave different models where no penalty decides). More curvature, or infinite curvature, is still
-a majorant's: every descent theorem survives.
+millimetres next to one in light years): by Cholesky where A is well conditioned; where it is not, A is scaled
+to a unit diagonal, which makes "flat" mean the same everywhere. Flat directions in which g is nothing but
+rounding are left out: dividing rounding by next to nothing moves iterates at random (with a jitter instead,
+weighting a row by 2 and repeating it gave different models where no penalty decides). The curvature of those
+in which g is more is raised to a floor. More curvature, or infinite curvature, is still a majorant's: every
+descent theorem survives.
 
 `SpectralInverse` holds the eigenvectors of LᵀSL and solves with 2LᵀSL + σ Id for any σ > 0 at the price
 of two products, Eq. (eq:A_bar_approx_inv).
@@ -71,10 +71,45 @@ def solve_positive(A: Matrix, g: Vector, noise: float = 0.0, floor: float = FLAT
     scale = np.where(empty, 0.0, 1.0 / np.sqrt(np.where(empty, 1.0, diagonal)))
     scaled = A * np.outer(scale, scale)
     np.fill_diagonal(scaled, 1.0)
-    eigenvalues, V = np.linalg.eigh(scaled)
-    inside = V.T @ (scale * g)
+    g = scale * g
+    solution = _solve_across_flat(scaled, g, noise) if floor <= FLAT else None
+    if solution is None:
+        solution = _solve_by_eigenvectors(scaled, g, noise, floor)
+    return np.asarray(scale * solution)
+
+
+def _solve_across_flat(A: Matrix, g: Vector, noise: float) -> Vector | None:
+    """The shortest solution, if g is nothing but noise along what is flat in A; None if it is more.
+
+    Cholesky with pivots, PᵀAP = RᵀR, ends where what is left of the diagonal is flat: R = (R₁ R₂) has few
+    rows, and what it maps to zero, (-R₁⁻¹R₂; I), is what is flat. A tenth of the time of the eigenvectors.
+    """
+    factor, pivots, rank, info = lapack.dpstrf(A.T, tol=FLAT, lower=0)
+    if info < 0 or rank == len(A):
+        return None
+    order = pivots - 1
+    R = factor[:rank, :rank]
+    flat = np.eye(len(A))[:, rank:]
+    flat[:rank] = -lapack.dtrtrs(R, factor[:rank, rank:])[0]
+    flat, _ = qr(flat, mode="economic", check_finite=False)
+    g = g[order]
+    along = flat.T @ g
+    if np.any(np.abs(along) > noise):
+        return None
+    g -= flat @ along
+    d = np.zeros(len(A))
+    d[:rank] = lapack.dpotrs(R, g[:rank])[0]
+    d -= flat @ (flat.T @ d)
+    solution = np.empty(len(A))
+    solution[order] = d
+    return solution
+
+
+def _solve_by_eigenvectors(A: Matrix, g: Vector, noise: float, floor: float) -> Vector:
+    eigenvalues, V = np.linalg.eigh(A)
+    inside = V.T @ g
     inside[(eigenvalues < FLAT) & (np.abs(inside) <= noise)] = 0.0
-    return np.asarray(scale * (V @ (inside / np.maximum(eigenvalues, floor))))
+    return np.asarray(V @ (inside / np.maximum(eigenvalues, floor)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 # Dense X with so many entries is worked on in two halves at the same time.
 HALVES_PAY = 400_000
 
-# Rows converted, gathered and squared at a time: enough for BLAS, little beside X, and in the cache.
+# Rows converted, gathered and squared at a time, and entries: enough for BLAS, little beside X, in the cache.
 CHUNK = 2048
 GATHERED = 1024
+CACHED = 2**18  # entries
 AUDITED = 480  # not a power of two: columns 4096 bytes apart would share one set of the cache
 
 
@@ -88,12 +89,26 @@ class DenseBlock(Block):
 
     def loss(self, theta: Vector, indices: Indices | None = None) -> LossSum:
         if indices is not None:
-            chosen = DenseBlock(self.X[indices], self.y[indices], self.s[indices], intercept=self.b > 0)
-            return chosen.loss(theta)
-        value, slope = SquaredHinge.weighted_sum(self.image(theta), self.s)
-        slope *= self.y
+            X = self.X.take(indices, axis=0).astype(np.float64, copy=False)
+            return self._loss_of(theta, X, self.y[indices], self.s[indices])
+
+        # Chunk by chunk, so that the second product finds X in the cache: on cina0 1.5 times as fast.
+        step = max(1, CACHED // max(1, self.n_features))
+
+        def total(half: slice) -> LossSum:
+            chunks = self._chunks(step, half)
+            return reduce(add, (self._loss_of(theta, X, self.y[part], self.s[part]) for part, X in chunks))
+
+        return reduce(add, self._halves(total))
+
+    def _loss_of(self, theta: Vector, X: Matrix, y: Vector, s: Vector) -> LossSum:
+        margins = X @ theta[:-1]
+        margins += self.b * theta[-1]
+        margins *= y
+        value, slope = SquaredHinge.weighted_sum(margins, s)
+        slope *= y
         gradient = np.empty(len(theta))
-        gradient[:-1] = self._back(slope)
+        np.matmul(slope, X, out=gradient[:-1])
         gradient[-1] = self.b * slope.sum()
         return LossSum(value, gradient)
 
