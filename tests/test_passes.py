@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from majorant import SparseSVC
+from majorant.datasets import from_arrays
 from majorant.objective import Objective
 from majorant.potentials import L1, L2, Hyperbolic, Welsch
 from majorant.rows import MemoryRows, Rows
+from majorant.rows.memory import joined, make_block
 from majorant.solvers import Newton, choose_solver, solve
 from majorant.solvers.newton import passes
 from majorant.status import Status
@@ -114,6 +117,46 @@ def test_the_sample_holds_no_other_rows():
     sample = passes.sample_of(MemoryRows(X, y, s, cuts=[300]), 10)
     assert sample.n_samples == 60
     assert sum(len(block._entries[0]) for block in sample.blocks) < X.nnz / 5
+
+
+@pytest.mark.parametrize("kinds", ["dense", "sparse", "mixed"])
+def test_joined_blocks_are_the_blocks(kinds):
+    X, y, s = problem("dense")
+    make = {
+        "dense": [np.asarray] * 3,
+        "sparse": [sp.csr_array] * 3,
+        "mixed": [np.asarray, sp.csr_array, np.asarray],
+    }
+    cuts = [slice(0, 100), slice(100, 250), slice(250, 600)]
+    blocks = [
+        make_block(kind(X[cut]), y[cut], s[cut], intercept=True)
+        for kind, cut in zip(make[kinds], cuts, strict=True)
+    ]
+    blocks[1] = blocks[1].rows(slice(None, None, 3))
+    apart, one = MemoryRows.of(blocks), MemoryRows.of(joined(blocks))
+    assert len(one.blocks) == (2 if kinds == "mixed" else 1)
+    theta = np.linspace(-1, 1, X.shape[1] + 1)
+    assert one.n_samples == apart.n_samples == 500
+    assert one.loss(theta).value == pytest.approx(apart.loss(theta).value, rel=1e-13)
+    assert np.allclose(one.gram(), apart.gram(), rtol=1e-12)
+
+
+def test_a_sample_takes_no_more_than_its_part_of_the_memory():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 10))
+    sizes = []
+    sampled = passes.sample_of
+
+    def watched(rows, step):
+        sizes.append(rows.n_samples // step * 11 * 8)
+        return sampled(rows, step)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passes, "sample_of", watched)
+        SparseSVC(lam=5.0, solver="newton").fit(
+            from_arrays(X, X[:, 0] > 0, rows_per_block=100, memory="160KB")
+        )
+    assert 4_000 <= sizes[0] <= 10_000
 
 
 @pytest.mark.parametrize("features", [passes.MAX_FEATURES, passes.MAX_FEATURES + 1])

@@ -126,11 +126,11 @@ def counted(memory, n_blocks=10, rows=100, p=20):
 
 def test_what_fits_is_kept_and_the_rest_read_once_a_pass():
     size = counted(1)[2]
-    source, stream, _ = counted(6 * size)
+    source, stream, _ = counted(8 * size)
     source.loads = [0] * 10
     for step in range(5):
         stream.loss(np.full(21, 1.0 + step))
-    # Four are kept, since two of the six are on their way.
+    # A quarter is left to the solver, and two are on their way.
     assert source.loads == [1] * 4 + [5] * 6
     assert stream.reader.passes == 5
 

@@ -8,6 +8,7 @@ type of X is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Self, TypeAlias
 
@@ -114,6 +115,11 @@ class Block(ABC):
     @abstractmethod
     def rows(self, chosen: slice) -> Block:
         """Some of the rows."""
+
+    @classmethod
+    @abstractmethod
+    def joined(cls, blocks: Sequence[Self]) -> Self:
+        """The rows of several blocks of this kind, copied into one."""
 
     def relabelled(self, y: Vector, s: Vector) -> Self:
         """The same X with other labels and weights; nothing of X is copied."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -121,6 +122,20 @@ class CsrBlock(Block):
         kernels.take_columns(*self._entries, position, data, indices, ends)
         entries = (data, indices, ends[:-1], ends[1:])
         return CsrBlock(entries, len(chosen), self.y, self.s, intercept=self.b > 0, ones=self._csr[0] is None)
+
+    @classmethod
+    def joined(cls, blocks: Sequence[CsrBlock]) -> CsrBlock:
+        first = blocks[0]
+        data, indices = (np.concatenate([block._entries[k] for block in blocks]) for k in (0, 1))
+        before = np.cumsum([0] + [len(block._entries[0]) for block in blocks[:-1]]).astype(np.uint64)
+        starts, stops = (
+            np.concatenate([n + block._entries[k] for n, block in zip(before, blocks, strict=True)])
+            for k in (2, 3)
+        )
+        y, s = (np.concatenate([getattr(block, name) for block in blocks]) for name in "ys")
+        ones = all(block._csr[0] is None for block in blocks)
+        entries = (data, indices, starts, stops)
+        return cls(entries, first.n_features, y, s, intercept=first.b > 0, ones=ones)
 
     @cached_property
     def exact(self) -> bool:

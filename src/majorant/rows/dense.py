@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
@@ -224,6 +224,11 @@ class DenseBlock(Block):
         X = self.X[chosen] if chosen.step is None else np.ascontiguousarray(self.X[chosen])
         y, s = map(np.ascontiguousarray, (self.y[chosen], self.s[chosen]))
         return DenseBlock(X, y, s, intercept=self.b > 0)
+
+    @classmethod
+    def joined(cls, blocks: Sequence[DenseBlock]) -> DenseBlock:
+        X, y, s = (np.concatenate([getattr(block, name) for block in blocks]) for name in "Xys")
+        return cls(X, y, s, intercept=blocks[0].b > 0)
 
     def columns(self, chosen: NDArray[np.intp]) -> DenseBlock:
         return DenseBlock(self.X[:, chosen], self.y, self.s, intercept=self.b > 0)

@@ -108,6 +108,12 @@ def make_block(X: Any, y: Vector, s: Vector, *, intercept: bool) -> Block:
     return DenseBlock(X, y, s, intercept=intercept)
 
 
+def joined(blocks: Sequence[Block]) -> list[Block]:
+    """The rows of all blocks, copied into one, or into two if some blocks are dense and some are sparse."""
+    kinds = [type(block) for block in blocks]
+    return [kind.joined([block for block in blocks if type(block) is kind]) for kind in dict.fromkeys(kinds)]
+
+
 def halves_of(block: Block) -> list[Block]:
     """The block, in two halves if that pays."""
     return _cut(block, (block.n_samples // 2,) if block.sparse_entries >= HALVES_PAY else ())

@@ -87,6 +87,11 @@ class Rows(ABC):
     def n_parts(self) -> int:
         """How many blocks there are that a stochastic method may draw from, one at a time."""
 
+    @property
+    def room(self) -> int:
+        """How many bytes of copies of rows a solver may hold beside them."""
+        return 2**27
+
     @abstractmethod
     def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
         """Take a state through these parts, one after the other: what it becomes.

@@ -5,7 +5,8 @@ bit those of `MemoryRows` with the same cuts. Several threads take one block aft
 on the block that it has read, while it is in the cache of its core; so one reads while another computes. (A
 thread that only reads for others that compute took 1.5 times as much processor time.) What fits into the
 budget stays: the blocks that were read first. (To keep those that were used last would drop each block just
-before its turn, since passes go round and round.)
+before its turn, since passes go round and round.) A quarter of the budget is left to the solver, for
+copies of some rows and for what it makes of them.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ __all__ = ["Reader", "StreamRows", "against_the_rest", "columns_of", "read_ahead
 
 Prepare = Callable[[int, RawBlock], Block]
 View = Callable[[Block], Block]
+
+# The part of the memory that blocks may take, and the part that a solver's copies of rows may take.
+BLOCKS = 3 / 4
+COPIES = 1 / 16
 
 # So many threads at least, each with a block in its hands; more, if the blocks then take no more than this
 # share of the memory.
@@ -79,7 +84,7 @@ class Reader:
     prepare : function
         Makes a `Block` of what was loaded; works in the thread that reads.
     memory : int
-        The bytes that blocks may take, those that are worked on included.
+        The bytes that the fit may take: blocks, those that are worked on included, and what a solver copies.
     """
 
     def __init__(self, source: Source, prepare: Prepare, memory: int) -> None:
@@ -135,7 +140,7 @@ class Reader:
                     f"{self.source.name}, block {i} takes {size / 1e6:,.3g} MB, and {THREADS} such blocks "
                     f"do not fit into memory={self.memory / 1e6:,.3g} MB: allow more, or make smaller blocks"
                 )
-            room = self.memory - self.threads * self._largest - self._kept_bytes
+            room = BLOCKS * self.memory - self.threads * self._largest - self._kept_bytes
             if size <= room and i not in self._kept:
                 self._kept[i] = block
                 self._kept_bytes += size
@@ -156,6 +161,10 @@ class StreamRows(Rows):
     @property
     def n_parts(self) -> int:
         return self.reader.source.n_blocks
+
+    @property
+    def room(self) -> int:
+        return int(COPIES * self.reader.memory)
 
     def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
         with closing(self.reader.blocks(order)) as blocks:

@@ -16,6 +16,7 @@ pass.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,6 +27,7 @@ from majorant.losses import SquaredHinge
 from majorant.objective import Objective
 from majorant.rows import MemoryRows, Rows
 from majorant.rows.block import Block
+from majorant.rows.memory import joined
 from majorant.solvers.newton.models import minimise_kinked, minimise_smooth, tangent_slopes
 from majorant.solvers.newton.search import ROUNDING, SUFFICIENT
 from majorant.solvers.way import Way
@@ -80,7 +82,8 @@ def sample_of(rows: Rows, step: int) -> MemoryRows:
         # A copy with all columns: rows of a CSR block hold on to the whole of it.
         return part.columns(np.arange(block.n_features))
 
-    return MemoryRows.of(list(rows.ask(take)))
+    # One block, since a solver has a matrix for each.
+    return MemoryRows.of(joined(list(rows.ask(take))))
 
 
 def iterates_in_passes(
@@ -109,7 +112,7 @@ def _solution_of_sample(
     objective: Objective, start: Evaluated, solve_sample: Callable[[Objective], Iterator[Iterate]]
 ) -> Generator[Iterate, None, Vector]:
     rows, theta = objective.rows, start.theta
-    step = max(1, rows.n_samples * objective.size // SAMPLED)
+    step = math.ceil(rows.n_samples * objective.size / min(SAMPLED, max(1, rows.room // 8)))
     sample = replace(objective, rows=sample_of(rows, step))
     for n, at in enumerate(solve_sample(sample)):
         yield Underway(start.theta, start.value)
