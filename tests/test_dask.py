@@ -113,6 +113,13 @@ def test_the_same_bits_as_a_stream(client, loader, options):
     assert same(fit(on_dask(source), **options), fit(source, **options))
 
 
+def test_large_questions_go_once_for_all_blocks(client, monkeypatch):
+    source = from_blocks(load, BLOCKS)
+    expected = fit(source, penalty="l1", lam=10.0)
+    monkeypatch.setattr("majorant.rows.dask.SMALL", 10)
+    assert same(fit(on_dask(source), penalty="l1", lam=10.0), expected)
+
+
 def test_the_same_minimum_as_in_memory(client):
     there = fit(on_dask(from_blocks(load, BLOCKS)), penalty="l1", lam=5.0)
     X, y, s = in_memory()

@@ -19,7 +19,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from functools import partial
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -27,6 +26,7 @@ from uuid import uuid4
 import numpy as np
 from distributed import CancelledError, Client, KilledWorker, get_client, wait
 from distributed.comm.core import CommClosedError
+from distributed.protocol.pickle import dumps, loads
 from numpy.typing import NDArray
 
 from majorant.blas import one_thread
@@ -47,12 +47,15 @@ LOST = 15.0
 ALONE = 120.0
 TRIES = 50
 
+# Up to how many bytes a question goes along with the task of each block.
+SMALL = 2**15
+
 View: TypeAlias = Callable[[Block], Block]
 Load: TypeAlias = Callable[[str, bool], Any]
 """(name, anew) ↦ a dask Delayed of that name, which makes a block wherever it is run; `anew`: of tasks that
 the cluster has not heard of before."""
-Task: TypeAlias = tuple[int, Callable[[Block, Any], Any], Any]
-"""Of which block, a function of it and of something else, and what else."""
+Task: TypeAlias = Callable[[Block, Any], Any]
+"""A function of a block, and of something that was packed."""
 
 
 def current_client() -> Client:
@@ -87,29 +90,28 @@ class Cluster:
 
     def ask(self, question: Callable[[Any], Answer]) -> list[Answer]:
         """The answers of all blocks, in their order: one round trip."""
-        shared = _Shared(question)
-        return self._results([(i, _answer, shared) for i in range(len(self))])
+        return self._results(_answer, question, range(len(self)))
 
     def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
         """Take a state through blocks, one after the other: a round trip for each."""
         for i in order:
-            (state,) = self._results([(i, _carried, (through, state))])
+            (state,) = self._results(_carried, (through, state), [i])
         return state
 
-    def _results(self, tasks: Sequence[Task]) -> list[Any]:
-        """The results of the tasks, or the error that says that there is no cluster any more."""
+    def _results(self, task: Task, other: Any, which: Sequence[int]) -> list[Any]:
+        """What a task makes of some blocks, or the error that says that there is no cluster any more."""
         self.trips += 1
         try:
-            return self._insist(tasks)
+            return self._insist(task, dumps(other), which)
         except Exception as error:
             # dask has many ways to say that a client was closed under a task.
             if self.client.status == "closed" and not isinstance(error, ClusterLostError):
                 raise _lost("its client is closed") from error
             raise
 
-    def _insist(self, tasks: Sequence[Task]) -> list[Any]:
-        """The results of the tasks, however often they have to be submitted."""
-        futures = [self._submit(task, {}) for task in tasks]
+    def _insist(self, task: Task, packed: bytes, which: Sequence[int]) -> list[Any]:
+        """What the task makes of some blocks, however often it has to be submitted."""
+        futures = self._submit(task, packed, which, {})
         heard, finished, again = time.monotonic(), 0, 0
         manned = heard
         while True:
@@ -133,12 +135,10 @@ class Cluster:
                     raise ClusterLostError(f"blocks were loaded {again} times in vain: workers die or hang")
                 where = self._responsive()
                 for k in failed:
-                    i, _, other = tasks[k]
-                    self._anchors[i] = self._anchor(i, where)
-                    if isinstance(other, _Shared):
-                        other.future = None  # it may be on a worker that hangs
-                for k in failed:
-                    futures[k] = self._submit(tasks[k], where)
+                    self._anchors[which[k]] = self._anchor(which[k], where)
+                anew = self._submit(task, packed, [which[k] for k in failed], where)
+                for k, future in zip(failed, anew, strict=True):
+                    futures[k] = future
 
     def _fetched(self, futures: list[Any]) -> list[Any] | None:
         """What the tasks have answered; None if workers die or hang while it is fetched."""
@@ -182,11 +182,13 @@ class Cluster:
         # A name of its own each time: what the scheduler has given up under a name stays given up.
         return self.client.compute(self._loads[i](_name("block"), anew), **where)
 
-    def _submit(self, task: Task, where: dict[str, Any]) -> Any:
-        i, function, other = task
-        if isinstance(other, _Shared):
-            other = other.sent(self.client, where)
-        return self.client.submit(function, self._anchors[i], other, key=_name("answer"), **where)
+    def _submit(self, task: Task, packed: bytes, which: Sequence[int], where: dict[str, Any]) -> list[Any]:
+        """The futures of the task on some blocks: one message to the scheduler for all of them."""
+        other: Any = packed
+        if len(packed) > SMALL:  # once for all blocks, by a task of its own
+            other = self.client.submit(_same, packed, key=_name("question"), **where)
+        anchors, names = [self._anchors[i] for i in which], [_name("answer") for _ in which]
+        return list(self.client.map(task, anchors, key=names, packed=other, **where))
 
     def _wait(self, futures: list[Any]) -> None:
         """Wait for all of them, but not for long."""
@@ -212,20 +214,6 @@ class Cluster:
         if isinstance(error, KilledWorker):
             return True
         raise error
-
-
-class _Shared:
-    """A question, which may be as large as θ: a task of its own carries it, once for all blocks."""
-
-    def __init__(self, question: Any) -> None:
-        self.question = question
-        self.future: Any = None
-
-    def sent(self, client: Client, where: dict[str, Any]) -> Any:
-        """The future that all tasks share."""
-        if self.future is None:
-            self.future = client.submit(_same, self.question, key=_name("question"), **where)
-        return self.future
 
 
 class DaskRows(Rows):
@@ -284,15 +272,15 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _answer(block: Block, question: Callable[[Block], Any]) -> Any:
+def _answer(block: Block, packed: bytes) -> Any:
     with one_thread():
-        return question(block)
+        return loads(packed)(block)
 
 
-def _carried(block: Block, leg: tuple[Callable[[Any, Block], Any], Any]) -> Any:
-    through, state = leg
+def _carried(block: Block, packed: bytes) -> Any:
+    through, state = loads(packed)
     with one_thread():
-        return through(deepcopy(state), block)  # a worker in this process would change the original
+        return through(state, block)
 
 
 def _lost(reason: object) -> ClusterLostError:
