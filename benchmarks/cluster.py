@@ -5,7 +5,8 @@
 Each part has a cluster of its own, of worker processes with one thread each.
 
 - trips: milliseconds of a question to blocks of next to nothing, by the number of blocks.
-- workers: the seconds of a fit on rows that are on the workers already, by the number of workers.
+- workers: the seconds of a fit on rows that are on the workers already, by the number of workers, and what
+  the cost model of docs/scaling.md says, with constants that are measured first.
 - kill: one of two workers is killed with SIGKILL in the middle of a fit: what it costs, and that the model is
   the same bit for bit.
 - peers: `dask_ml.linear_model.LogisticRegression` (ℓ1, ADMM) on the same cluster, and
@@ -19,10 +20,13 @@ import argparse
 import os
 import signal
 import statistics
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -32,10 +36,14 @@ from dask import delayed
 from distributed import Client, LocalCluster, wait
 
 from majorant import SparseSVC
+from majorant.blas import one_thread
 from majorant.callbacks import Callback
 from majorant.datasets import on_dask
 from majorant.estimators.clusters import cluster_by_problem
-from majorant.rows import from_blocks
+from majorant.rows import MemoryRows, from_blocks
+from majorant.rows.dask import Cluster
+from majorant.rows.together import work_alone
+from majorant.solvers.newton.passes import view
 
 PER_BLOCK = 50_000
 # A strength that selects: the gradient at zero grows with the number of rows.
@@ -71,8 +79,8 @@ def arrays(client: Client, rows: int, p: int) -> tuple[Any, Any]:
     return X, y
 
 
-def estimator(rows: int, **options: Any) -> SparseSVC:
-    return SparseSVC("l1", lam=STRENGTH * rows, **options)
+def estimator(rows: int) -> SparseSVC:
+    return SparseSVC("l1", lam=STRENGTH * rows)
 
 
 def timed(task: Callable[[], Any]) -> tuple[float, Any]:
@@ -93,18 +101,95 @@ def trips(rows: int, p: int) -> None:
         del client
 
 
+@dataclass
+class Constants:
+    """Seconds: of a trip, of a task, of a byte that comes back, and of a row, by what is asked of it."""
+
+    trip: float
+    task: float
+    byte: float
+    row_of_loss: float
+    row_of_view: float
+
+    def predicted(self, trips: dict[str, int], rows: int, p: int, n_blocks: int, n_workers: int) -> float:
+        """Of a fit: docs/scaling.md."""
+        at_once = min(n_workers, os.cpu_count() or 1)
+        total = 0.0
+        for kind, count in trips.items():
+            size, row = (8 * p**2, self.row_of_view) if kind == "view" else (8 * p, self.row_of_loss)
+            total += count * (self.trip + n_blocks * (self.task + size * self.byte) + rows * row / at_once)
+        return total
+
+
+def measured_constants(p: int) -> Constants:
+    """By small blocks for the trip and the tasks, answers of 2 MB for a byte, a block of rows for a row."""
+    with cluster(2):
+        medians = []
+        for n_blocks in (2, 32):
+            _, _, (there,) = cluster_by_problem(
+                SparseSVC(), on_dask(from_blocks(partial(make, 20, p), n_blocks)), None, None
+            )
+            there.loss(np.ones(p + 1))
+            times = [timed(partial(there.loss, np.full(p + 1, 0.01 * k)))[0] for k in range(1, 31)]
+            medians.append(statistics.median(times))
+        task = (medians[1] - medians[0]) / 30
+        trip = medians[0] - 2 * task
+        size = 2_000_000
+        large = [timed(lambda: there.cluster.ask(partial(_zeros, size // 8)))[0] for _ in range(9)]
+        byte = max(0.0, statistics.median(large) - medians[1]) / (32 * size)
+    X, y = make(PER_BLOCK, p, 0)
+    block = MemoryRows(X, y.astype(float)).blocks[0]
+    d = np.full(p + 1, 0.01)
+    with one_thread(), ThreadPoolExecutor(1, initializer=work_alone) as pool:
+        of_loss, of_view = (
+            min(pool.submit(timed, partial(question, block)).result()[0] for _ in range(5)) / PER_BLOCK
+            for question in (lambda block: block.loss(d), partial(view, d, d))
+        )
+    return Constants(trip, task, byte, of_loss, of_view)
+
+
+def _zeros(size: int, block: Any) -> np.ndarray:
+    return np.zeros(size)
+
+
+@contextmanager
+def counted() -> Iterator[dict[str, int]]:
+    """How many trips of each kind there are meanwhile."""
+    trips: dict[str, int] = {}
+    ask = Cluster.ask
+
+    def counting(self: Cluster, question: Any) -> Any:
+        kind = "view" if getattr(question, "func", None) is view else "loss"
+        trips[kind] = trips.get(kind, 0) + 1
+        return ask(self, question)
+
+    Cluster.ask = counting  # type: ignore[method-assign]
+    try:
+        yield trips
+    finally:
+        Cluster.ask = ask  # type: ignore[method-assign]
+
+
 def workers(rows: int, p: int) -> None:
+    constants = measured_constants(p)
+    print(
+        f"A trip {1e3 * constants.trip:.1f} ms, a task {1e3 * constants.task:.2f} ms, "
+        f"answers {1e-6 / constants.byte:,.0f} MB/s; a row of {p}: loss and gradient "
+        f"{1e9 * constants.row_of_loss:.0f} ns, with H {1e9 * constants.row_of_view:.0f} ns"
+    )
     print(f"{rows:,} × {p} dense, ℓ1, tol 1e-6, rows on the workers: seconds of a fit (best of 3)")
     alone = 0.0
     for n_workers in (1, 2, 4):
         with cluster(n_workers) as client:
             X, y = arrays(client, rows, p)
-            fits = [timed(lambda X=X, y=y: estimator(rows).fit(X, y)) for _ in range(3)]
-            seconds, model = min(fits, key=lambda fit: fit[0])
+            with counted() as trips:
+                timed(lambda X=X, y=y: estimator(rows).fit(X, y))
+            seconds = min(timed(lambda X=X, y=y: estimator(rows).fit(X, y))[0] for _ in range(3))
             alone = alone or seconds
+            said = constants.predicted(trips, rows, p, X.numblocks[0], n_workers)
             print(
-                f"  {n_workers} workers {seconds:6.2f}, {alone / seconds:.2f} times as fast as one "
-                f"({np.max(model.n_iter_)} iterations)",
+                f"  {n_workers} workers {seconds:6.2f}, {alone / seconds:.2f} times as fast as one; "
+                f"the model says {said:.2f} for {trips}",
                 flush=True,
             )
 
@@ -127,17 +212,17 @@ def kill(rows: int, p: int) -> None:
     print(f"{rows:,} × {p} dense on 2 workers, loaded by a source; one is killed: seconds of a fit")
     n = min(PER_BLOCK, rows // 8)
     source = from_blocks(partial(make, n, p), rows // n)
-    with cluster(2) as client:
-        estimator(rows).fit(on_dask(source))
-        costs = []
-        for _ in range(3):
-            quiet, undisturbed = timed(lambda: estimator(rows).fit(on_dask(source)))
+    costs = []
+    for _ in range(3):
+        with cluster(2) as client:
+            for _ in range(2):  # the first time, much is imported and compiled
+                quiet, undisturbed = timed(lambda: estimator(rows).fit(on_dask(source)))
             killer = KillOne(client, after=2)
-            disturbed, model = timed(lambda k=killer: estimator(rows, callbacks=[k]).fit(on_dask(source)))
-            same = np.array_equal(model.coef_, undisturbed.coef_) and killer.after <= 0
-            costs.append(disturbed - quiet)
-            print(f"  {quiet:6.2f} undisturbed, {disturbed:6.2f} with a kill, same bits: {same}", flush=True)
-            client.wait_for_workers(2)
+            watched = estimator(rows).set_callbacks(killer)
+            disturbed, model = timed(lambda watched=watched: watched.fit(on_dask(source)))
+        same = np.array_equal(model.coef_, undisturbed.coef_) and killer.after <= 0
+        costs.append(disturbed - quiet)
+        print(f"  {quiet:6.2f} undisturbed, {disturbed:6.2f} with a kill, same bits: {same}", flush=True)
     print(f"  a kill costs {statistics.median(costs):.1f} s (median), {max(costs):.1f} at most")
 
 
@@ -189,6 +274,7 @@ def spark(rows: int, p: int) -> Callable[[int], tuple[float, float]]:
     from pyspark.ml.functions import array_to_vector
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.driver.memory", "8g")
