@@ -76,8 +76,9 @@ def _read(records: _Records, wanted: Wanted) -> Found:
     feature_names = tuple(names[j] for j in features) if wanted.header else None
     if label is None or wanted.labelled is False:
         return Found(X, None, feature_names)
+    label_name = names[label] if wanted.header else None
     try:
-        return Found(X, labels_from_text(labels), feature_names)
+        return Found(X, labels_from_text(labels), feature_names, label_name)
     except ValueError as error:
         raise DataFileError(str(error), records.path) from None
 

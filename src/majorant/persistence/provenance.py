@@ -41,6 +41,8 @@ class Provenance:
     standardized: bool | None = None
     """Whether the features were divided by their standard deviations while training. The coefficients are
     for the features as they are; the objective and the certificate are of the scaled problem."""
+    label_column: str | None = None
+    """The column of the data that the labels came from, where columns have names."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """What else there is to tell, by names that are none of the above: strings, finite numbers, truth values,
     None, and lists and dicts of these."""
@@ -79,6 +81,7 @@ class Provenance:
             command=None if command is None else list(command),
             versions={name: found for name in PACKAGES if (found := _version(name))},
             standardized=standardized,
+            label_column=getattr(data, "label", None),
         )
 
     def facts(self) -> dict[str, str]:
@@ -91,6 +94,7 @@ class Provenance:
         known = {
             "Data": self.source,
             "SHA-256 of the data": self.sha256,
+            "Column of the labels": self.label_column,
             "Training rows": None if self.n_rows is None else f"{self.n_rows:,}",
             "Features": _SCALING[self.standardized],
             "Objective": None if self.objective is None else f"{self.objective:.6g}{scaled}",
@@ -185,6 +189,7 @@ FIELDS: dict[str, Callable[[Any, str], Any]] = {
     "command": _read_command,
     "versions": _read_versions,
     "standardized": strict.boolean,
+    "label_column": strict.text,
 }
 
 
