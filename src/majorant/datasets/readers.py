@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from majorant.datasets.content import COMPRESSIONS, Content
 from majorant.datasets.data import Data
+from majorant.datasets.foreign import explained
 from majorant.datasets.wanted import Found, Wanted
 from majorant.errors import DataFileError, MajorantError
 
@@ -103,7 +104,11 @@ def read(
         drop = (drop,)
     wanted = Wanted(label, labelled, features, tuple(drop), zero_based, header, checked_columns(columns))
     with Content(source) as content:
-        found = _read(content, format or format_by_name(source), wanted)
+        kind = format or format_by_name(source)
+        try:
+            found = _read(content, kind, wanted)
+        except DataFileError as error:
+            raise explained(error, content.head, kind) from error.__cause__
         if features is not None and found.X.shape[1] != features:
             raise DataFileError(f"{found.X.shape[1]} features, where {features} are expected", content.path)
         return Data(found.X, found.y, found.feature_names, os.fspath(source), content.sha256, found.label)

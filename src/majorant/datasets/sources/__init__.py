@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from majorant.datasets.content import is_compressed
+from majorant.datasets.content import Content, is_compressed
+from majorant.datasets.foreign import explained
 from majorant.datasets.readers import FORMATS, checked_columns, format_by_name
 from majorant.datasets.wanted import Wanted
 from majorant.errors import DataFileError, MajorantError
@@ -142,11 +143,11 @@ def _open(path: str, format: str | None, wanted: Wanted, weight: str | None, cut
     if kind == "libsvm" and not compressed:
         from majorant.datasets.sources.libsvm_text import LibsvmSource
 
-        return LibsvmSource(path, wanted, cuts.block_bytes)
+        return _explaining(lambda: LibsvmSource(path, wanted, cuts.block_bytes), path, kind)
     if kind == "parquet":
         from majorant.datasets.sources.parquet import ParquetSource
 
-        return ParquetSource(path, wanted, weight, cuts.block_bytes)
+        return _explaining(lambda: ParquetSource(path, wanted, weight, cuts.block_bytes), path, kind)
     from majorant.datasets.sources.shards import FileSource
 
     if where.stat().st_size > cuts.memory // 2:
@@ -161,6 +162,15 @@ def _open(path: str, format: str | None, wanted: Wanted, weight: str | None, cut
         "drop": wanted.drop, "zero_based": wanted.zero_based, "columns": wanted.columns,
     }  # fmt: skip
     return FileSource(path, options)
+
+
+def _explaining(opened: Callable[[], Source], path: str, kind: str) -> Source:
+    """The source, or an error that says what the file is instead."""
+    try:
+        return opened()
+    except DataFileError as error:
+        with Content(path) as content:
+            raise explained(error, content.head, kind) from error.__cause__
 
 
 def _open_arrays(path: Path, wanted: Wanted, weight: str | None, cuts: Cuts) -> Source:
