@@ -1,5 +1,6 @@
 """Tables at the command line: which columns a model remembers."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -153,3 +154,100 @@ def test_columns_for_programs(command):
         read("table.csv", columns=["age", "age"])
     with pytest.raises(DataFileError, match="there is no column 'agee', which is needed"):
         read("table.csv", label="income", columns=["agee"])
+
+
+# What ranks features --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def units(command):
+    """The first feature matters most, but in units in which its coefficient is small."""
+    X, y = rows()
+    columns = {"grams": 1000.0 * X[:, 0], "tonnes": 0.1 * X[:, 1] + 0.1 * X[:, 2], "noise": X[:, 3]}
+    write_csv("units.csv", {name: x.tolist() for name, x in columns.items()} | {"label": y.tolist()})
+    command("train", "units.csv", "m", "--standardize", "--penalty", "l1", "--lam", "1", "--report", "m.html")
+    return command
+
+
+def test_standardized_features_are_ranked_by_effect(units):
+    model, facts = load_model("m"), json.loads(units("inspect", "m", "--json").out)
+    X = read("units.csv").X
+    effects = np.abs(model.coef_[0]) * X.std(axis=0)
+    order = np.argsort(-effects)
+    assert order[0] != np.argmax(np.abs(model.coef_[0]))  # or else this would test nothing
+    names = np.array(["grams", "tonnes", "noise"])[order]
+    assert [entry["feature"] for entry in facts["coefficients"]] == names[: len(model.support_)].tolist()
+    assert [entry["effect"] for entry in facts["coefficients"]] == pytest.approx(
+        effects[order][: len(model.support_)].tolist()
+    )
+    told = units("inspect", "m").out
+    assert "Ordered by effect" in told
+    assert told.index("grams") < told.index("tonnes")
+    units("report", "units.csv", "m", "again.html")
+    for page in ("m.html", "again.html"):
+        text = Path(page).read_text()
+        table_text = text[text.index('id="coefficient-table"') :]
+        assert "What ranks them is the effect: the coefficient times the feature’s standard deviation" in text
+        assert table_text.index("grams") < table_text.index("tonnes")
+    assert "× standard deviation" in Path("m.html").read_text()  # along the path as well
+
+
+def test_other_features_are_ranked_by_coefficient(trained):
+    assert "effect" not in trained("inspect", "m").out
+    assert "effect" not in json.loads(trained("inspect", "m", "--json").out)["coefficients"][0]
+    trained("report", "table.csv", "m", "m.html")
+    assert "as far as the features have the same scale" in Path("m.html").read_text()
+
+
+def test_effects_of_many_classes(command):
+    X, _ = rows()
+    y = np.argmax(X[:, :3], axis=1)
+    columns = {"a": 100.0 * X[:, 0], "b": X[:, 1], "c": X[:, 2]}
+    write_csv("three.csv", {name: x.tolist() for name, x in columns.items()} | {"label": y.tolist()})
+    command("train", "three.csv", "m", "--standardize", "--report", "m.html")
+    effects = [entry["effect"] for entry in json.loads(command("inspect", "m", "--json").out)["coefficients"]]
+    assert effects == sorted(effects, reverse=True)
+    assert max(effects) < 3.0 * min(effects)  # though one coefficient is a hundredth of the others
+    assert "the length times the feature’s standard deviation" in Path("m.html").read_text()
+
+
+def test_deviations_must_suit_the_model(trained):
+    from majorant import report
+
+    data = read("table.csv", label="income")
+    with pytest.raises(MajorantError, match="deviations must be 4 numbers"):
+        report(load_model("m"), data.X, data.y, deviations=[1.0, 2.0])
+
+
+# On which rows ---------------------------------------------------------------------------------------
+
+
+def test_a_report_says_which_rows_it_is_about(trained):
+    def page(*words):
+        trained("report", *words, "m.html", "--force")
+        return Path("m.html").read_text()
+
+    same = page("table.csv", "m")
+    assert "rows that the model was trained on" in same
+    assert "Training rows" in same
+    write_csv("other.csv", table(seed=1))
+    other = page("other.csv", "m")
+    assert "trained on the content of another file, not on that of these 60 rows" in other
+    assert "Scores on the given rows" in other
+    assert "rows that the model was trained on" not in other
+    save_model(load_model("m"), "old")  # which does not say on what it was trained
+    trained("report", "other.csv", "old", "old.html", "--label", "income")
+    assert "It is not known whether the model was trained on these 60 rows" in Path("old.html").read_text()
+    trained("report", "table.csv", "m", "test.html", "--test", "other.csv")
+    tested = Path("test.html").read_text()
+    assert "Scores on the test rows" in tested
+    assert "Training" in tested
+
+
+def test_rows_that_are_more_or_fewer_are_others(command):
+    command("train", "table.csv", "m", "--label", "income", "--memory", "1MB")  # which makes no checksum
+    command("report", "table.csv", "m", "same.html")
+    assert "It is not known whether" in Path("same.html").read_text()
+    write_csv("fewer.csv", {name: values[:40] for name, values in table().items()})
+    command("report", "fewer.csv", "m", "fewer.html")
+    assert "the content of another file" in Path("fewer.html").read_text()

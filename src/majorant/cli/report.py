@@ -43,6 +43,15 @@ def report(
         others = read_data(test, reading, output, what="test_data", model=known)
         X_test, y_test = matching(others, known, output), known.as_labels(others)
     write_report(
-        known, X, known.as_labels(rows), out, output, force=force, title=title, X_test=X_test, y_test=y_test
+        known,
+        X,
+        known.as_labels(rows),
+        out,
+        output,
+        force=force,
+        title=title,
+        X_test=X_test,
+        y_test=y_test,
+        trained_on=known.trained_on(rows),
     )
     output.finish()

@@ -56,6 +56,11 @@ class Scales:
         """X in the units that the penalty is to see."""
         return X if self._scaler is None else self._scaler.transform(X)
 
+    @property
+    def deviations(self) -> Any:
+        """What the features are divided by; None if they are not."""
+        return None if self._scaler is None else self._scaler.scale_
+
     def unscale(self, estimator: Estimator) -> None:
         """Let a model that was trained on scaled features take the unscaled ones."""
         if self._scaler is None:
@@ -111,7 +116,7 @@ class Job:
 
     def finish(self, estimator: Estimator, output: Output, *, interrupted: bool) -> None:
         """Score, write the model and its report; after Ctrl-C the model alone."""
-        model = Model.trained(estimator, self.data)
+        model = Model.trained(estimator, self.data, self.scales.deviations)
         held_out = None if interrupted else self._score(model, output)
         write_model(
             model, self.data, self.target, output,

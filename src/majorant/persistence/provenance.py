@@ -43,6 +43,9 @@ class Provenance:
     for the features as they are; the objective and the certificate are of the scaled problem."""
     label_column: str | None = None
     """The column of the data that the labels came from, where columns have names."""
+    deviations: Sequence[float] | None = None
+    """By what the features in use (`support_`) were divided while training, if they were: their standard
+    deviations. Times these, coefficients can be compared."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """What else there is to tell, by names that are none of the above: strings, finite numbers, truth values,
     None, and lists and dicts of these."""
@@ -55,6 +58,7 @@ class Provenance:
         command: Sequence[str] | None = None,
         *,
         standardized: bool | None = None,
+        deviations: Sequence[float] | None = None,
     ) -> Self:
         """What can be known of a model.
 
@@ -68,6 +72,8 @@ class Provenance:
             The command line.
         standardized : bool, optional
             Whether the features were divided by their standard deviations while training.
+        deviations : sequence of float, optional
+            These, of the features in use.
         """
         certificate = None
         if hasattr(model, "stationarity_"):
@@ -81,6 +87,7 @@ class Provenance:
             command=None if command is None else list(command),
             versions={name: found for name in PACKAGES if (found := _version(name))},
             standardized=standardized,
+            deviations=None if deviations is None else [float(deviation) for deviation in deviations],
             label_column=getattr(data, "label", None),
         )
 
@@ -174,6 +181,10 @@ def _read_command(node: Any, where: str) -> list[str]:
     return strict.each(strict.text, strict.items(node, where), where)
 
 
+def _read_deviations(node: Any, where: str) -> list[float]:
+    return strict.each(strict.finite, strict.items(node, where), where)
+
+
 def _read_versions(node: Any, where: str) -> dict[str, str]:
     if type(node) is not dict:
         raise ModelFileError(f"{where} must be an object, got {strict.shown(node)}")
@@ -190,6 +201,7 @@ FIELDS: dict[str, Callable[[Any, str], Any]] = {
     "versions": _read_versions,
     "standardized": strict.boolean,
     "label_column": strict.text,
+    "deviations": _read_deviations,
 }
 
 
