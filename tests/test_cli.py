@@ -299,7 +299,6 @@ def test_conversions(command):
     ours = command("predict", "test.txt", "m", "-")
     assert command("predict", "test.txt", "theirs", "-") == ours
     assert command("predict", "test.txt", "back", "-") == ours
-    command("convert", "table.csv", "table.txt", "--label", "outcome", code=1)  # labels that are no numbers
     command("convert", "rows.txt", "copy.txt.gz")
     assert read("copy.txt.gz").sha256 == read("rows.txt").sha256
 

@@ -19,16 +19,18 @@ class ScaleError(MajorantError):
 
 
 class ClusterLostError(MajorantError):
-    """The cluster that held the rows does not answer any more; `theta` is how far the fit had come.
+    """The cluster that held the rows does not answer any more.
 
     Parameters
     ----------
     message : str
-        What happened.
+        What happened, and what to do.
+    theta : array, optional
+        How far the fit had come: (w, β), with more than two classes a row for each; None if it had not begun.
     """
 
-    def __init__(self, message: str) -> None:
-        self.theta: Any = None
+    def __init__(self, message: str, theta: Any = None) -> None:
+        self.theta = theta
         super().__init__(message)
 
 

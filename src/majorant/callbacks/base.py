@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from majorant.status import Evaluated, Record, Result, Status, Vector
 
 if TYPE_CHECKING:
@@ -45,6 +47,14 @@ class Callback:
 
     def on_end(self, result: Result) -> None:
         """After the last iterate, whatever the reason."""
+
+
+def can_begin_at(iterate: Evaluated, *, convex: bool) -> bool:
+    """Whether a run that ended here could go on from here.
+
+    A point underway to a minimum of something easier is no place to begin where there are many minima.
+    """
+    return convex or bool(np.isfinite(iterate.loss_gradient).all())
 
 
 def one_of_many(classes: Sequence[Any], positive: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.callbacks.base import Callback, one_of_many
+from majorant.callbacks.base import Callback, can_begin_at, one_of_many
 from majorant.errors import MajorantError
 from majorant.files import check_writable, replacing
 from majorant.joint import JointObjective
@@ -29,7 +29,7 @@ AGREEMENT = 1e-9
 
 
 class Checkpoint(Callback):
-    """Write the iterate to a file every so many seconds, and at the end.
+    """Write the iterate to a file every so many seconds, and at the end, also if that is an error.
 
     The file is an .npz archive, replaced whole: a reader finds the last one or the one before, never a torn
     one. ``numpy.load(path)["theta"]`` is θ = (w, β); beside it is what tells one problem from another. With a
@@ -56,7 +56,9 @@ class Checkpoint(Callback):
         self._last = -math.inf
         self._problem: dict[str, NDArray[Any]] = {}
         self._convex = True
-        self._written: list[Path] = []  # shared with the twins of all classes
+        # Shared with the twins of all classes: what was written, and the last θ that was not.
+        self._written: set[Path] = set()
+        self._unwritten: dict[Path, tuple[NDArray[np.float64], dict[str, NDArray[Any]]]] = {}
 
     def for_problem(self, classes: Sequence[Any], positive: Any) -> Callback:
         twin = copy(self)
@@ -71,14 +73,20 @@ class Checkpoint(Callback):
         self._last = time.monotonic()
 
     def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
-        # A point underway to a minimum of something easier is no place to begin where there are many minima.
-        somewhere = self._convex or np.isfinite(iterate.loss_gradient).all()
-        if somewhere and time.monotonic() - self._last >= self.every:
-            self._write(iterate)
+        if can_begin_at(iterate, convex=self._convex):
+            self._unwritten[self.path] = iterate.theta, self._problem
+            if time.monotonic() - self._last >= self.every:
+                self._write(self.path)
         return None
 
     def on_end(self, result: Result) -> None:
-        self._write(result.iterate)
+        self._unwritten[self.path] = result.iterate.theta, self._problem
+        self._write(self.path)
+
+    def save(self) -> None:
+        """Write what was not written yet: the fit has ended early."""
+        for path in list(self._unwritten):
+            self._write(path)
 
     def remove(self) -> None:
         """Remove what was written: the run is over, and its result is elsewhere."""
@@ -86,11 +94,18 @@ class Checkpoint(Callback):
             with suppress(FileNotFoundError):
                 path.unlink()
 
-    def _write(self, iterate: Evaluated) -> None:
-        self._written.append(self.path)
-        arrays: dict[str, Any] = {"theta": iterate.theta, **self._problem}
-        with replacing(self.path) as file:
+    @property
+    def written(self) -> bool:
+        """Whether there is anything to go on from."""
+        return any(path.exists() for path in self._written)
+
+    def _write(self, path: Path) -> None:
+        theta, problem = self._unwritten[path]
+        arrays: dict[str, Any] = {"theta": theta, **problem}
+        with replacing(path) as file:
             np.savez(file, **arrays)
+        del self._unwritten[path]
+        self._written.add(path)
         self._last = time.monotonic()
 
     def _read(self) -> NDArray[np.float64]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +18,9 @@ from majorant.cli.output import Output, OutputOptions
 from majorant.cli.reading import read_data
 from majorant.cli.writing import check_output
 from majorant.errors import MajorantError
+
+if TYPE_CHECKING:
+    from majorant.cli.models import Estimator
 
 MODELS, DATA = ("majorant", "liblinear", "onnx"), ("libsvm",)
 
@@ -30,6 +37,15 @@ def convert(
         typer.Option(
             metavar="FORMAT",
             help="Models: majorant, liblinear, onnx. Data: libsvm. Else the one that makes sense.",
+        ),
+    ] = None,
+    number: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL=INTEGER",
+            help="For liblinear and libsvm, the number of a label that is text; can be given again.  "
+            "[default: 0, 1, … in order]",
+            show_default=False,
         ),
     ] = None,
     force: Force = False,
@@ -51,14 +67,21 @@ def convert(
         raise MajorantError(f"{source} is {what}, and cannot become {to}")
     if kind is None and target.suffix in (".csv", ".tsv", ".parquet", ".arrow", ".npz", ".mat"):
         raise MajorantError(f"data become LIBSVM text only, and {target} is named otherwise")
+    if number and to not in ("liblinear", "libsvm"):
+        raise typer.BadParameter(f"{to} keeps the labels as they are", param_hint="--number")
     if kind is None:
+        import numpy as np
+
         from majorant.datasets import write_libsvm
 
         rows = read_data(source, reading, output)
-        assert rows.y is not None
-        write_libsvm(target, rows.X, rows.y, overwrite=force)
+        y = np.asarray(rows.y)
+        if number or y.dtype.kind not in "biuf":
+            labels, codes = np.unique(y, return_inverse=True)
+            y = np.array(_numbered(labels.tolist(), number or (), output))[codes]
+        write_libsvm(target, rows.X, y, overwrite=force)
     else:
-        _write_model(Model.read(Path(source)), target, to, force=force)
+        _write_model(Model.read(Path(source)), target, to, number or (), output, force=force)
     output.say(f"Written to {target} ({to})")
     output.finish(target=str(target), format=to)
 
@@ -71,12 +94,55 @@ def _likely(kind: str | None, target: Path) -> str:
     return "liblinear" if kind == "majorant" else "majorant"
 
 
-def _write_model(model: Model, target: Path, to: str, *, force: bool) -> None:
+def _numbered(labels: list[Any], words: Sequence[str], output: Output) -> list[int]:
+    """An integer for each label, as asked for, else 0, 1, … in order; says which."""
+    numbers: dict[str, int] = {}
+    for word in words:
+        name, _, digits = word.rpartition("=")
+        if name not in map(str, labels):
+            known = ", ".join(map(str, labels[:20]))
+            raise typer.BadParameter(f"{word!r} is of no label ({known})", param_hint="--number")
+        if not re.fullmatch(r"[+-]?[0-9]{1,9}", digits):
+            raise typer.BadParameter(f"{word!r} is no LABEL=INTEGER", param_hint="--number")
+        numbers[name] = int(digits)
+    if not numbers:
+        numbers = {str(label): k for k, label in enumerate(labels)}
+    missing = [str(label) for label in labels if str(label) not in numbers]
+    if missing:
+        raise typer.BadParameter(f"the label {missing[0]!r} has no number", param_hint="--number")
+    chosen = [numbers[str(label)] for label in labels]
+    if len(set(chosen)) < len(chosen):
+        raise typer.BadParameter("two labels have the same number", param_hint="--number")
+    output.facts["label_numbers"] = [
+        {"label": label, "number": k} for label, k in zip(labels, chosen, strict=True)
+    ]
+    if not words:
+        again = " ".join(f"--number {shlex.quote(f'{label}={k}')}" for label, k in numbers.items())
+        output.say(f"Labels must be numbers there, and become so; for other files the same way: {again}")
+    output.table(["label", "number"], [[str(label), str(k)] for label, k in zip(labels, chosen, strict=True)])
+    return chosen
+
+
+def _write_model(
+    model: Model, target: Path, to: str, words: Sequence[str], output: Output, *, force: bool
+) -> None:
     from majorant.persistence import save_model, to_liblinear, to_onnx
 
     if to == "majorant":
         save_model(model.named, target, provenance=model.origin, overwrite=force)
     elif to == "liblinear":
-        to_liblinear(model.named, target, overwrite=force)
+        to_liblinear(_with_integers(model.named, words, output), target, overwrite=force)
     else:
         to_onnx(model.named, target, overwrite=force)
+
+
+def _with_integers(estimator: Estimator, words: Sequence[str], output: Output) -> Estimator:
+    """The model with labels that LIBLINEAR knows."""
+    import numpy as np
+
+    labels = estimator.classes_.tolist()
+    if not words and not isinstance(labels[0], str | bool):  # of other numbers, `to_liblinear` says more
+        return estimator
+    twin = copy(estimator)
+    twin.classes_ = np.array(_numbered(labels, words, output))
+    return twin

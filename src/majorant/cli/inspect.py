@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -37,24 +37,49 @@ def inspect(
         _table(known, features[:top], output)
         if len(features) > top:
             output.answer(f"… and {len(features) - top:,} more (--top {len(features)})")
-    coefficients = [{"feature": name, "values": row} for name, row in features]
+        if known.deviations is not None:
+            output.answer(
+                "Ordered by effect: coefficient times standard deviation of the feature in training"
+            )
+    coefficients = [
+        {"feature": feature.name, "values": feature.values}
+        | ({} if known.deviations is None else {"effect": feature.effect})
+        for feature in features
+    ]
     output.finish(**known.summary, coefficients=coefficients, provenance=origin)
 
 
-def _table(model: Model, features: list[tuple[str, list[float]]], output: Output) -> None:
+class Feature(NamedTuple):
+    """A feature that a model uses."""
+
+    name: str
+    values: list[float]
+    """Its coefficients, class by class."""
+    effect: float
+    """The largest of them, per standard deviation of the feature where that is known."""
+
+
+def _table(model: Model, features: list[Feature], output: Output) -> None:
     """A column for every class; of many classes, the one that a feature says most about."""
     labels = [str(label) for label in model.estimator.classes_]
     columns = [labels[1]] if len(labels) == 2 else labels
+    scaled = model.deviations is not None
+    effects = [[f"{feature.effect:.4g}"] if scaled else [] for feature in features]
+    more = ["effect"] if scaled else []
     if len(columns) <= WIDE:
-        header = ["feature", *(f"towards {label}" for label in columns)]
-        rows = [[name, *(f"{value:+.6g}" if value else "0" for value in row)] for name, row in features]
-        output.table(header, rows, right=range(1, 1 + len(columns)))
+        header = ["feature", *(f"towards {label}" for label in columns), *more]
+        rows = [
+            [feature.name, *(f"{value:+.6g}" if value else "0" for value in feature.values), *effect]
+            for feature, effect in zip(features, effects, strict=True)
+        ]
+        output.table(header, rows, right=range(1, len(header)))
         return
     rows = []
-    for name, row in features:
-        value, label = max(zip(row, columns, strict=True), key=lambda pair: abs(pair[0]))
-        rows.append([name, label, f"{value:+.6g}", str(sum(map(bool, row)))])
-    output.table(["feature", "most about class", "coefficient", "in classes"], rows, right=(2, 3))
+    for feature, effect in zip(features, effects, strict=True):
+        value, label = max(zip(feature.values, columns, strict=True), key=lambda pair: abs(pair[0]))
+        rows.append([feature.name, label, f"{value:+.6g}", str(sum(map(bool, feature.values))), *effect])
+    header = ["feature", "most about class", "coefficient", "in classes", *more]
+    output.table(header, rows, right=range(2, len(header)))
 
 
 def _facts(model: Model) -> dict[str, str]:
@@ -86,13 +111,18 @@ def _facts(model: Model) -> dict[str, str]:
     return lines
 
 
-def _features(model: Model) -> list[tuple[str, list[float]]]:
-    """Every feature in use with its coefficients, the largest first."""
+def _features(model: Model) -> list[Feature]:
+    """Every feature in use, the largest effect first."""
     import numpy as np
     import scipy.sparse as sp
 
     coef, support = model.estimator.coef_, model.estimator.support_
     used = coef[:, support].toarray() if sp.issparse(coef) else coef[:, support]
-    order = np.argsort(-np.abs(used).max(axis=0, initial=0.0), kind="stable")
+    effects = np.abs(used).max(axis=0, initial=0.0)
+    if model.deviations is not None:
+        effects = effects * model.deviations[support]
     names = model.names
-    return [(names[support[k]], used[:, k].tolist()) for k in order]
+    return [
+        Feature(names[support[k]], used[:, k].tolist(), float(effects[k]))
+        for k in np.argsort(-effects, kind="stable")
+    ]

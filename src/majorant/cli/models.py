@@ -34,18 +34,24 @@ class Model:
 
     def __init__(self, estimator: Estimator, origin: Provenance | None = None) -> None:
         self.named, self.origin = estimator, origin
+        self.deviations = _deviations(estimator, origin)
         self.estimator = copy(estimator)
         names = self.estimator.__dict__.pop("feature_names_in_", None)
         self.feature_names: tuple[str, ...] | None = None if names is None else tuple(map(str, names))
 
     @classmethod
-    def trained(cls, estimator: Estimator, data: Data) -> Model:
-        """A model that was trained on these data, with the names of their columns."""
+    def trained(cls, estimator: Estimator, data: Data, deviations: NDArray[Any] | None = None) -> Model:
+        """A model that was trained on these data, with the names of their columns.
+
+        `deviations` are what the features were divided by, if they were.
+        """
         if data.feature_names is not None:
             import numpy as np
 
             estimator.feature_names_in_ = np.array(data.feature_names, dtype=object)
-        return cls(estimator)
+        model = cls(estimator)
+        model.deviations = deviations
+        return model
 
     @classmethod
     def read(cls, path: Path) -> Model:
@@ -106,6 +112,14 @@ class Model:
                 f"({', '.join(sorted(known)[:3])}, …)"
             )
 
+    def trained_on(self, data: Data) -> bool | None:
+        """Whether the model was trained on these data, as far as its file tells; None if it does not."""
+        if self.origin is None:
+            return None
+        if self.origin.n_rows is not None and self.origin.n_rows != data.X.shape[0]:
+            return False
+        return None if self.origin.sha256 is None else self.origin.sha256 == data.sha256
+
     @property
     def selected(self) -> str:
         """How many features the model uses, in words."""
@@ -126,6 +140,17 @@ class Model:
         names = ("objective", "lower_bound", "gap", "stationarity", "converged", "n_iter")
         facts |= {name: known[f"{name}_"] for name in names if f"{name}_" in known}
         return facts | ({"status": known["status_"].value} if "status_" in known else {})
+
+
+def _deviations(estimator: Estimator, origin: Provenance | None) -> NDArray[Any] | None:
+    """What the features were divided by, as a model file has it: of those in use; 0 for the others."""
+    if origin is None or origin.deviations is None or len(origin.deviations) != len(estimator.support_):
+        return None
+    import numpy as np
+
+    deviations = np.zeros(int(estimator.n_features_in_))
+    deviations[estimator.support_] = origin.deviations
+    return deviations
 
 
 def same(predicted: NDArray[Any], true: NDArray[Any]) -> NDArray[Any]:

@@ -43,10 +43,10 @@ def predict(
     if memory is not None:
         from majorant.cli.streaming import open_data, predict_by_blocks
 
-        source = open_data(data, reading, memory, output, labelled=None)
+        source = open_data(data, reading, memory, output, labelled=None, model=known)
         predict_by_blocks(source, known, out, output, scores=scores, force=force)
         return
-    rows = read_data(data, reading, output, labelled=None)
+    rows = read_data(data, reading, output, labelled=None, model=known)
     X = matching(rows, known, output)
     labels = known.predict(X)
     values = known.scores(X) if scores else None

@@ -17,9 +17,15 @@ if TYPE_CHECKING:
 
 
 def read_data(
-    source: str, options: DataOptions, output: Output, *, labelled: bool | None = True, what: str = "data"
+    source: str,
+    options: DataOptions,
+    output: Output,
+    *,
+    labelled: bool | None = True,
+    what: str = "data",
+    model: Model | None = None,
 ) -> Data:
-    """Read, and say what was read."""
+    """Read, and say what was read; for a model, the columns that it was trained with."""
     from majorant.datasets import REGISTRY, load, read
 
     named = source in REGISTRY and not Path(source).exists()
@@ -28,11 +34,12 @@ def read_data(
             f"{source!r} is a data set known by name, and it is known how to read it: leave out --label, "
             "--drop, --format, --no-header and --zero-based"
         )
+    known_columns = {} if named or model is None else remembered(model, source, options)
     with output.waiting(f"reading {source}"):
         data = (
             load(source, progress=output.options.talkative)
             if named
-            else read(source, labelled=labelled, **options.reader_options)
+            else read(source, labelled=labelled, **options.reader_options | known_columns)
         )
     output.facts[what] = {
         "source": data.source,
@@ -42,6 +49,21 @@ def read_data(
     }
     output.say(f"{source}: {data.X.shape[0]:,} rows × {data.X.shape[1]:,} features{_classes(data)}")
     return data
+
+
+def remembered(model: Model, source: str, options: DataOptions) -> dict[str, Any]:
+    """What a model knows of the columns of a table: which are features, and which was the label."""
+    from majorant.datasets.readers import TABLES, format_by_name
+
+    if model.feature_names is None or options.no_header:
+        return {}
+    if (options.format or format_by_name(source)) not in TABLES:
+        return {}
+    known: dict[str, Any] = {"columns": model.feature_names}
+    label = None if model.origin is None else model.origin.label_column
+    if options.label is None and label is not None and label not in model.feature_names:
+        known["label"] = label
+    return known
 
 
 def _classes(data: Data) -> str:

@@ -37,12 +37,21 @@ def report(
     out = Path(f"{model.name}.html") if out is None else out
     check_output(out, data, model, force=force)
     known = Model.read(model)
-    rows = read_data(data, reading, output)
+    rows = read_data(data, reading, output, model=known)
     X, X_test, y_test = matching(rows, known, output), None, None
     if test is not None:
-        others = read_data(test, reading, output, what="test_data")
+        others = read_data(test, reading, output, what="test_data", model=known)
         X_test, y_test = matching(others, known, output), known.as_labels(others)
     write_report(
-        known, X, known.as_labels(rows), out, output, force=force, title=title, X_test=X_test, y_test=y_test
+        known,
+        X,
+        known.as_labels(rows),
+        out,
+        output,
+        force=force,
+        title=title,
+        X_test=X_test,
+        y_test=y_test,
+        trained_on=known.trained_on(rows),
     )
     output.finish()

@@ -12,7 +12,7 @@ import typer
 from majorant.cli.arguments import DataOptions
 from majorant.cli.models import Model, same
 from majorant.cli.output import Output, OutputOptions
-from majorant.cli.reading import matching
+from majorant.cli.reading import matching, remembered
 from majorant.cli.training import fit
 from majorant.cli.writing import STDOUT, lines_of, write_model
 
@@ -31,6 +31,7 @@ class Unhashed:
 
     source: str
     feature_names: tuple[str, ...] | None
+    label: str | None
     sha256: None = None
 
 
@@ -54,6 +55,7 @@ def open_data(
     *,
     labelled: bool | None = True,
     what: str = "data",
+    model: Model | None = None,
 ) -> Source:
     """Open a file, or a data set by its name, and say what it is."""
     from majorant.datasets import REGISTRY, find, open_source
@@ -61,7 +63,8 @@ def open_data(
     known = path in REGISTRY and not Path(path).exists()
     with output.waiting(f"looking through {path}"):
         file = find(path, progress=output.options.talkative) if known else path
-        source = open_source(file, memory=memory, labelled=labelled, **options.source_options)
+        known_columns = {} if known or model is None else remembered(model, path, options)
+        source = open_source(file, memory=memory, labelled=labelled, **options.source_options | known_columns)
     output.facts[what] = {"source": path, "blocks": source.n_blocks, "n_features": source.n_features}
     output.say(f"{path}: {source.n_features:,} features, in {source.n_blocks:,} blocks")
     return source
@@ -99,7 +102,7 @@ def train_by_blocks(
     model = Model(estimator)
     if not interrupted:
         _score(model, source, held_out, output)
-    origin = Unhashed(source.name, source.feature_names)
+    origin = Unhashed(source.name, source.feature_names, source.label)
     write_model(model, origin, target, output, standardized=False, force=force)
     output.finish(**model.summary)
     if interrupted:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 PICTURED = 30
 PICTURED_TOL = 1e-3
 QUICK = 2.0
+# From this share of a fit's time on, or of a second, it is told that compiling took it.
+NOTICEABLE = 0.1
 
 
 class Scales:
@@ -55,6 +59,11 @@ class Scales:
     def scaled(self, X: Any) -> Any:
         """X in the units that the penalty is to see."""
         return X if self._scaler is None else self._scaler.transform(X)
+
+    @property
+    def deviations(self) -> Any:
+        """What the features are divided by; None if they are not."""
+        return None if self._scaler is None else self._scaler.scale_
 
     def unscale(self, estimator: Estimator) -> None:
         """Let a model that was trained on scaled features take the unscaled ones."""
@@ -111,7 +120,7 @@ class Job:
 
     def finish(self, estimator: Estimator, output: Output, *, interrupted: bool) -> None:
         """Score, write the model and its report; after Ctrl-C the model alone."""
-        model = Model.trained(estimator, self.data)
+        model = Model.trained(estimator, self.data, self.scales.deviations)
         held_out = None if interrupted else self._score(model, output)
         write_model(
             model, self.data, self.target, output,
@@ -141,7 +150,7 @@ class Job:
 
     def _report(self, model: Model, X_test: Any, output: Output) -> None:
         assert self.options.report is not None
-        quick = output.facts["seconds"] < QUICK
+        quick = output.facts["seconds"] - output.facts["compile_seconds"] < QUICK
         write_report(
             model, self.data.X, self.data.y, self.options.report, output, force=self.options.force,
             X_test=X_test, y_test=None if self.test is None else model.as_labels(self.test),
@@ -168,7 +177,11 @@ def fit(estimator: Estimator, X: Any, y: Any, output: Output, saving: Checkpoint
         estimator.set_callbacks(live.open())
     start, interrupted = time.perf_counter(), False
     options = {} if saving is None else {"checkpoint": saving}
-    with output.relayed_warnings(), between_blocks(live.on_pass) if live else nullcontext():
+    with (
+        output.relayed_warnings(),
+        between_blocks(live.on_pass) if live else nullcontext(),
+        compiling(X) as compiled,
+    ):
         try:
             estimator.fit(X, y, **options)
         except KeyboardInterrupt:
@@ -181,17 +194,44 @@ def fit(estimator: Estimator, X: Any, y: Any, output: Output, saving: Checkpoint
                 live.close()
                 estimator.set_callbacks()
     seconds = output.facts["seconds"] = time.perf_counter() - start
+    output.facts["compile_seconds"] = compiled.seconds
+    spent = f"{seconds:.2f} s"
+    if compiled.seconds > NOTICEABLE * max(seconds, 1.0):
+        spent += f", {compiled.seconds:.2f} s of it for compiling, which is kept for the next time"
     certificate = Certificate(estimator.stationarity_, estimator.gap_)
     plural = "" if estimator.n_iter_ == 1 else "s"
     output.say(
         f"{_kept(estimator) if interrupted else estimator.status_.value} "
-        f"({certificate}, {estimator.n_iter_} iteration{plural}, {seconds:.2f} s)"
+        f"({certificate}, {estimator.n_iter_} iteration{plural}, {spent})"
     )
     if not len(estimator.support_) and not interrupted:
         output.say(f"No feature is used at lam {estimator.lam_:.4g}: a smaller one lets some in")
     elif isinstance(estimator, SparseSVC) and estimator.max_features is not None:
         output.say(f"At most {estimator.max_features} features: lam {estimator.lam_:.6g}")
     return interrupted
+
+
+@dataclass
+class Compiled:
+    """How long numba was busy: the first time with compiling, later with loading what it has compiled."""
+
+    seconds: float = 0.0
+
+
+@contextmanager
+def compiling(X: Any) -> Iterator[Compiled]:
+    """Measure how much of a fit is compiling, which dense rows do without."""
+    measured = Compiled()
+    if not hasattr(X, "indptr") and "numba" not in sys.modules:
+        yield measured  # to import it takes longer than many a fit
+        return
+    from numba.core import event
+
+    timer: Any = event.TimingListener()  # type: ignore[no-untyped-call]
+    with event.install_listener("numba:compiler_lock", timer):
+        yield measured
+    if timer.done:
+        measured.seconds = float(timer.duration)
 
 
 def _kept(estimator: Estimator) -> str:

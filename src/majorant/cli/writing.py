@@ -57,7 +57,10 @@ def write_model(
     """The model to its file, with what it was trained on and how."""
     from majorant.persistence import Provenance, save_model
 
-    model.origin = Provenance.of(model.named, data, command_words(), standardized=standardized)
+    used = None if model.deviations is None else model.deviations[model.named.support_].tolist()
+    model.origin = Provenance.of(
+        model.named, data, command_words(), standardized=standardized, deviations=used
+    )
     save_model(model.named, path, provenance=model.origin, overwrite=force)
     output.facts["model"] = str(path)
     output.say(f"{model.selected}. Model written to {path}")
@@ -71,8 +74,8 @@ def write_report(
 
     origin = {} if model.origin is None else model.origin.facts()
     report(
-        model.estimator, X, y, path, feature_names=model.names, provenance=origin, command=command_line(),
-        overwrite=force, **contents,
+        model.estimator, X, y, path, feature_names=model.names, deviations=model.deviations,
+        provenance=origin, command=command_line(), overwrite=force, **contents,
     )  # fmt: skip
     output.facts["report"] = str(path)
     output.say(f"Report written to {path}")

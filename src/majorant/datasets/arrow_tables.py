@@ -36,10 +36,11 @@ def read_arrow_table(content: Content, wanted: Wanted, kind: str) -> Found:
     X = np.empty((table.num_rows, len(features)))
     for place, j in enumerate(features):
         X[:, place] = numbers_of(table.column(j), names[j], content.path)
-    y = None
-    if label is not None and wanted.labelled is not False:
-        y = labels_of(table.column(label), names[label], content.path)
-    return Found(X, y, tuple(names[j] for j in features))
+    feature_names = tuple(names[j] for j in features)
+    if label is None or wanted.labelled is False:
+        return Found(X, None, feature_names)
+    y = labels_of(table.column(label), names[label], content.path)
+    return Found(X, y, feature_names, names[label])
 
 
 def _parquet(pyarrow: Any, data: bytes) -> Any:

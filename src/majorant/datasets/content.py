@@ -11,11 +11,12 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import IO, Any, Self
 
 from majorant.errors import DataFileError
 
-__all__ = ["COMPRESSIONS", "Content", "is_compressed"]
+__all__ = ["COMPRESSIONS", "Content", "compression_of", "is_compressed"]
 
 
 def _gzip(file: IO[bytes], mode: str = "rb") -> gzip.GzipFile:
@@ -35,6 +36,13 @@ _HEADS = {
 _LONGEST_HEAD = max(map(len, _HEADS))
 # Fits into the second cache of a core together with what is made of it.
 _CHUNK = 1 << 20
+# So much of the beginning is kept.
+_HEAD = 2048
+
+
+def compression_of(head: bytes) -> str | None:
+    """The ending of the compression that a file begins like, if it does."""
+    return next((kind for start, kind in _HEADS.items() if head.startswith(start)), None)
 
 
 def is_compressed(path: str | os.PathLike[str]) -> bool:
@@ -57,6 +65,7 @@ class Content(io.RawIOBase):
         stdin = source == "-"
         self.path = "<stdin>" if stdin else os.fspath(source)
         self._sha256 = hashlib.sha256()
+        self._head = b""
         try:
             self._opened: IO[bytes] | None = None if stdin else open(self.path, "rb")  # noqa: SIM115
             file = sys.stdin.buffer if self._opened is None else self._opened
@@ -66,7 +75,7 @@ class Content(io.RawIOBase):
             raise DataFileError("there is no such file", self.path) from None
         except OSError as error:
             raise DataFileError(f"cannot be read: {error.strerror}", self.path) from None
-        kind = next((kind for start, kind in _HEADS.items() if head.startswith(start)), None)
+        kind = compression_of(head)
         self.compressed = kind is not None
         self._stream = whole if kind is None else COMPRESSIONS[kind](whole)
 
@@ -74,6 +83,14 @@ class Content(io.RawIOBase):
     def sha256(self) -> str:
         """Of what has been read so far."""
         return self._sha256.hexdigest()
+
+    @property
+    def head(self) -> bytes:
+        """How the content begins, as far as it can be read; if nothing has been read yet, that is begun."""
+        if not self._head:
+            with suppress(DataFileError):
+                self._read(_HEAD)
+        return self._head
 
     def readable(self) -> bool:
         return True
@@ -111,6 +128,8 @@ class Content(io.RawIOBase):
                 raise DataFileError(f"the compressed data are damaged ({error})", self.path) from None
             raise DataFileError(f"cannot be read ({error})", self.path) from None
         self._sha256.update(part)
+        if len(self._head) < _HEAD:
+            self._head += part[: _HEAD - len(self._head)]
         return part
 
 

@@ -22,3 +22,5 @@ class Data:
     """The file or name that was read, as the user gave it."""
     sha256: str
     """Of the content, uncompressed."""
+    label: str | None = None
+    """The name of the column that the labels come from, where it has a name."""

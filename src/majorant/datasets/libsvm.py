@@ -216,8 +216,9 @@ def _explain_label(token: bytes, shown: str, *, too_large: bool) -> str:
         return f"the label {shown} is too large to be told from its neighbours"
     if re.match(rb"[0-9]+:", token):
         return f"the label is missing before {shown}"
-    if b"," in token:
-        return f"the label {shown} is not a number; for a table with commas say format='csv' (--format csv)"
+    if b"," in token or b";" in token:
+        marks = "commas" if b"," in token else "semicolons"
+        return f"the label {shown} is not a number; for a table with {marks} say format='csv' (--format csv)"
     return f"the label {shown} is not a number{_why(token)}"
 
 

@@ -8,12 +8,15 @@ from pathlib import PurePath
 
 from majorant.datasets.content import COMPRESSIONS, Content
 from majorant.datasets.data import Data
+from majorant.datasets.foreign import explained
 from majorant.datasets.wanted import Found, Wanted
 from majorant.errors import DataFileError, MajorantError
 
-__all__ = ["FORMATS", "format_by_name", "read"]
+__all__ = ["FORMATS", "TABLES", "checked_columns", "format_by_name", "read"]
 
 FORMATS = ("libsvm", "csv", "tsv", "parquet", "arrow", "npz", "mat")
+TABLES = ("csv", "tsv", "parquet", "arrow")
+"""Those with names of columns."""
 
 _ENDINGS = {f".{name}": name for name in FORMATS} | {".feather": "arrow", ".ipc": "arrow", ".pq": "parquet"}
 
@@ -28,6 +31,7 @@ def read(
     drop: Sequence[str | int] = (),
     zero_based: bool = False,
     header: bool = True,
+    columns: Sequence[str] | None = None,
 ) -> Data:
     r"""Read features and labels from a file.
 
@@ -58,6 +62,10 @@ def read(
         The indices of LIBSVM text count from 0.
     header : bool, default=True
         The first line of CSV or TSV has the names of the columns.
+    columns : sequence of str, optional
+        Of a table with names, the columns that are features, in this order, e.g. a model's
+        `feature_names_in_`. None of them is the label, whatever it is called; what is in other columns does
+        not matter.
 
     Notes
     -----
@@ -94,12 +102,26 @@ def read(
         raise MajorantError(f"features={features!r} must be at least 1")
     if isinstance(drop, str):
         drop = (drop,)
-    wanted = Wanted(label, labelled, features, tuple(drop), zero_based, header)
+    wanted = Wanted(label, labelled, features, tuple(drop), zero_based, header, checked_columns(columns))
     with Content(source) as content:
-        found = _read(content, format or format_by_name(source), wanted)
+        kind = format or format_by_name(source)
+        try:
+            found = _read(content, kind, wanted)
+        except DataFileError as error:
+            raise explained(error, content.head, kind) from error.__cause__
         if features is not None and found.X.shape[1] != features:
             raise DataFileError(f"{found.X.shape[1]} features, where {features} are expected", content.path)
-        return Data(found.X, found.y, found.feature_names, os.fspath(source), content.sha256)
+        return Data(found.X, found.y, found.feature_names, os.fspath(source), content.sha256, found.label)
+
+
+def checked_columns(columns: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Names of columns, each once."""
+    if columns is None:
+        return None
+    names = (columns,) if isinstance(columns, str) else tuple(map(str, columns))
+    if not names or len(set(names)) < len(names):
+        raise MajorantError("columns must be names of columns, each once, and one at least")
+    return names
 
 
 def format_by_name(source: str | os.PathLike[str]) -> str:

@@ -1,5 +1,7 @@
 """Comma- or tab-separated tables: a line of names, then numbers, and labels of any kind in one column.
 
+CSV that has no comma in its first line, but semicolons or tabs, is separated by these, as spreadsheets write
+it where numbers have a decimal comma. Here they have a point nevertheless: 1,234 may be meant in two ways.
 Fields may be in quotation marks, as RFC 4180 has them. The text is UTF-8, with or without a byte-order mark
 (spreadsheets write one). Empty lines are skipped, unless there is one column only.
 """
@@ -12,6 +14,7 @@ import math
 import re
 from array import array
 from collections.abc import Iterator
+from itertools import chain
 from operator import itemgetter
 from typing import NoReturn
 
@@ -25,6 +28,7 @@ from majorant.text import DECIMAL
 
 __all__ = ["read_text_table"]
 
+_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?")
 _MISSING = ("", "na", "nan", "null", "none", "n/a", "?")
 
 
@@ -76,8 +80,9 @@ def _read(records: _Records, wanted: Wanted) -> Found:
     feature_names = tuple(names[j] for j in features) if wanted.header else None
     if label is None or wanted.labelled is False:
         return Found(X, None, feature_names)
+    label_name = names[label] if wanted.header else None
     try:
-        return Found(X, labels_from_text(labels), feature_names)
+        return Found(X, labels_from_text(labels), feature_names, label_name)
     except ValueError as error:
         raise DataFileError(str(error), records.path) from None
 
@@ -108,6 +113,13 @@ def _check_numbers(row: list[str], features: list[int], names: list[str], record
             found = f"{shown} is a missing value" if text else f"a missing value in the column {names[j]!r}"
             records.fail(f"{found}: fill in missing values first", j)
         if not DECIMAL.fullmatch(text):
+            if _COMMA.fullmatch(text):
+                records.fail(f"{shown} has a decimal comma: write numbers with a decimal point", j)
+            if ";" in text and records.separator == ",":
+                records.fail(
+                    f"{shown} is not a number: if semicolons separate the fields, there must be no comma in "
+                    "the first line, and a decimal point in numbers", j,
+                )  # fmt: skip
             records.fail(
                 f"{shown} is not a number: encode the column as numbers, or leave it out with "
                 f"drop=[{names[j]!r}] (--drop {names[j]})", j,
@@ -125,9 +137,10 @@ class _Records(Iterator[list[str]]):
         self._text = io.TextIOWrapper(
             io.BufferedReader(content, 1 << 20), "utf-8-sig", errors="surrogateescape", newline=""
         )
-        self._separator = separator
+        self._first = self._text.readline()
+        self.separator = _separator_of(self._first) if separator == "," else separator
         self._lines: list[str] = []
-        self._reader = csv.reader(self._read_lines(), delimiter=separator, strict=True)
+        self._reader = csv.reader(self._read_lines(), delimiter=self.separator, strict=True)
         self.line = 0
         """Where the last record begins."""
         self.plain = True
@@ -140,7 +153,7 @@ class _Records(Iterator[list[str]]):
         return next(self._reader)
 
     def _read_lines(self) -> Iterator[str]:
-        for line in self._text:
+        for line in chain(filter(None, [self._first]), self._text):
             self._lines.append(line)
             if "_" in line:
                 self.plain = False
@@ -161,9 +174,15 @@ class _Records(Iterator[list[str]]):
         """Raise an error about a field of the last record, or all of it."""
         if field is None:
             raise DataFileError(message, self.path, self.line)
-        before = _before_field("".join(self._lines), field, self._separator)
+        before = _before_field("".join(self._lines), field, self.separator)
         *ended, within = re.split("\r\n|\r|\n", before)
         raise DataFileError(message, self.path, self.line + len(ended), _bytes(within) + 1)
+
+
+def _separator_of(line: str) -> str:
+    """What separates the fields of a line: commas, unless there are none but others."""
+    unquoted = re.sub('"[^"]*"', "", line)
+    return next((mark for mark in ",;\t" if mark in unquoted), ",")
 
 
 def _before_field(record: str, field: int, separator: str) -> str:

@@ -27,6 +27,7 @@ class Wanted:
     drop: tuple[str | int, ...] = ()
     zero_based: bool = False
     header: bool = True
+    columns: tuple[str, ...] | None = None
 
 
 class Found(NamedTuple):
@@ -35,6 +36,7 @@ class Found(NamedTuple):
     X: Any
     y: NDArray[Any] | None
     feature_names: tuple[str, ...] | None
+    label: str | None = None
 
 
 def listed(names: Sequence[str]) -> str:
@@ -65,6 +67,8 @@ def choose_columns(
             raise DataFileError(f"no column {column!r} to drop; the columns are {listed(names)}", path, line)
         dropped.add(position)
     label = _find_label(names, places, wanted, path, line)
+    if wanted.columns is not None:
+        return label, _asked_for(wanted.columns, places, label, dropped, path, line)
     features = [j for j in range(len(names)) if j != label and j not in dropped]
     if label in dropped:
         raise DataFileError(
@@ -80,6 +84,32 @@ def choose_columns(
     return label, features
 
 
+def _asked_for(
+    columns: Sequence[str],
+    places: Mapping[str, int],
+    label: int | None,
+    dropped: set[int],
+    path: str,
+    line: int | None,
+) -> list[int]:
+    """Where the columns are that were asked for by name, in their order."""
+    missing = [name for name in columns if name not in places]
+    if missing:
+        others = f" (nor {len(missing) - 1} other{'s' if len(missing) > 2 else ''})" * (len(missing) > 1)
+        raise DataFileError(
+            f"there is no column {missing[0]!r}{others}, which is needed; the columns are "
+            f"{listed(list(places))}", path, line,
+        )  # fmt: skip
+    features = [places[name] for name in columns]
+    for j, what in [(label, "the label"), *((j, "dropped") for j in dropped)]:
+        if j in features:
+            name = list(places)[j or 0]
+            raise DataFileError(
+                f"the column {name!r} is needed as a feature, and cannot be {what}", path, line
+            )
+    return features
+
+
 def _find_label(
     names: Sequence[str], places: Mapping[str, int], wanted: Wanted, path: str, line: int | None
 ) -> int | None:
@@ -90,7 +120,8 @@ def _find_label(
                 f"no column {wanted.label!r} for the labels; the columns are {listed(names)}", path, line
             )
         return label
-    candidates = [j for j, name in enumerate(names) if name.lower() in LABEL_NAMES]
+    taken = wanted.columns or ()
+    candidates = [j for j, name in enumerate(names) if name.lower() in LABEL_NAMES and name not in taken]
     if len(candidates) > 1:
         raise DataFileError(
             f"the labels may be in any of the columns {listed([names[j] for j in candidates])}: "

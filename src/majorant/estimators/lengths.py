@@ -32,11 +32,14 @@ class Largest(NamedTuple):
     """How many features have a coefficient that is not zero anywhere on the path."""
 
 
-def largest_on_path(models: Sequence[SparseSVC], most: int) -> Largest:
-    """At most so many features; only their coefficients are ever made dense for all models."""
+def largest_on_path(models: Sequence[SparseSVC], most: int, units: Vector | float = 1.0) -> Largest:
+    """At most so many features; only their coefficients are ever made dense for all models.
+
+    All coefficients are multiplied by `units`, one for each feature, where their sizes are to be compared so.
+    """
     peaks = np.zeros(models[0].coef_.shape[1])
     for model in models:
-        np.maximum(peaks, feature_lengths(model.coef_), out=peaks)
+        np.maximum(peaks, feature_lengths(model.coef_) * units, out=peaks)
     selected = np.flatnonzero(peaks)
     largest = selected[np.argsort(-peaks[selected], kind="stable")][:most]
     sizes = np.empty((len(models), len(largest)))
@@ -46,4 +49,5 @@ def largest_on_path(models: Sequence[SparseSVC], most: int) -> Largest:
             row[:] = feature_lengths(part)
         else:
             row[:] = np.ravel(part.toarray() if sp.issparse(part) else part)
+    sizes *= np.broadcast_to(units, peaks.shape)[largest]
     return Largest(largest, sizes, len(selected))

@@ -239,12 +239,13 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         -------
         self
             Also when Ctrl-C ends the fit: then the last iterate is kept in the attributes and
-            `KeyboardInterrupt` is raised.
+            `KeyboardInterrupt` is raised. When the cluster that has the rows is lost, `coef_` and
+            `intercept_` keep it, for `warm_start`, and `ClusterLostError` is raised.
         """
         training = Training(self, X, y, sample_weight)
         training.start(self._starting_point())
         with (
-            resumable(self, checkpoint) as saving,
+            resumable(self, training, checkpoint) as saving,
             watched(self, training, X, y, sample_weight) as watching,
         ):
             callbacks = [*watching, *saving]

@@ -106,7 +106,8 @@ def _integer_labels(classes: NDArray[Any]) -> list[int]:
         if not whole or not INT_MIN <= label <= INT_MAX:
             raise ModelFileError(
                 f"LIBLINEAR's labels are integers of 32 bits, and this model has the label {shown(label)}: "
-                "train it on numbers, e.g. by sklearn.preprocessing.LabelEncoder"
+                "train it on numbers, e.g. by sklearn.preprocessing.LabelEncoder, or let `majorant convert` "
+                "number its classes"
             )
     return [int(label) for label in labels]
 

@@ -41,6 +41,11 @@ class Provenance:
     standardized: bool | None = None
     """Whether the features were divided by their standard deviations while training. The coefficients are
     for the features as they are; the objective and the certificate are of the scaled problem."""
+    label_column: str | None = None
+    """The column of the data that the labels came from, where columns have names."""
+    deviations: Sequence[float] | None = None
+    """By what the features in use (`support_`) were divided while training, if they were: their standard
+    deviations. Times these, coefficients can be compared."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """What else there is to tell, by names that are none of the above: strings, finite numbers, truth values,
     None, and lists and dicts of these."""
@@ -53,6 +58,7 @@ class Provenance:
         command: Sequence[str] | None = None,
         *,
         standardized: bool | None = None,
+        deviations: Sequence[float] | None = None,
     ) -> Self:
         """What can be known of a model.
 
@@ -66,6 +72,8 @@ class Provenance:
             The command line.
         standardized : bool, optional
             Whether the features were divided by their standard deviations while training.
+        deviations : sequence of float, optional
+            These, of the features in use.
         """
         certificate = None
         if hasattr(model, "stationarity_"):
@@ -79,6 +87,8 @@ class Provenance:
             command=None if command is None else list(command),
             versions={name: found for name in PACKAGES if (found := _version(name))},
             standardized=standardized,
+            deviations=None if deviations is None else [float(deviation) for deviation in deviations],
+            label_column=getattr(data, "label", None),
         )
 
     def facts(self) -> dict[str, str]:
@@ -91,6 +101,7 @@ class Provenance:
         known = {
             "Data": self.source,
             "SHA-256 of the data": self.sha256,
+            "Column of the labels": self.label_column,
             "Training rows": None if self.n_rows is None else f"{self.n_rows:,}",
             "Features": _SCALING[self.standardized],
             "Objective": None if self.objective is None else f"{self.objective:.6g}{scaled}",
@@ -170,6 +181,10 @@ def _read_command(node: Any, where: str) -> list[str]:
     return strict.each(strict.text, strict.items(node, where), where)
 
 
+def _read_deviations(node: Any, where: str) -> list[float]:
+    return strict.each(strict.finite, strict.items(node, where), where)
+
+
 def _read_versions(node: Any, where: str) -> dict[str, str]:
     if type(node) is not dict:
         raise ModelFileError(f"{where} must be an object, got {strict.shown(node)}")
@@ -185,6 +200,8 @@ FIELDS: dict[str, Callable[[Any, str], Any]] = {
     "command": _read_command,
     "versions": _read_versions,
     "standardized": strict.boolean,
+    "label_column": strict.text,
+    "deviations": _read_deviations,
 }
 
 

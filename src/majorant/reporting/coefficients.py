@@ -32,11 +32,12 @@ class CoefficientRow:
     by_class: tuple[Cell, ...]
     strongest: str
     frequency: str
+    effect: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class CoefficientTable:
-    """The features of a model, the largest coefficients first."""
+    """The features of a model, the largest first: by effect where that is known, else by coefficient."""
 
     rows: tuple[CoefficientRow, ...]
     used: int
@@ -44,18 +45,21 @@ class CoefficientTable:
     class_headers: tuple[str, ...]
     has_strongest: bool
     has_frequency: bool
+    has_effect: bool = False
 
 
 def coefficient_table(subject: Subject) -> CoefficientTable:
     """Those of the features that are not zero, as many as there is room for."""
     coef, n_problems = subject.coef, len(subject.coef)
-    lengths = coef[0] if n_problems == 1 else feature_lengths(coef)
+    lengths = _lengths(coef)
     support = np.flatnonzero(coef.any(axis=0))
-    order = support[np.argsort(-np.abs(lengths[support]), kind="stable")]
+    scaled = subject.effects
+    effects = lengths if scaled is coef else _lengths(scaled)
+    order = support[np.argsort(-np.abs(effects[support]), kind="stable")]
     frequency = getattr(subject.model, "selection_frequency_", None)
     columns = n_problems if 1 < n_problems <= MOST_COLUMNS else 0
-    largest = float(np.abs(coef).max()) if coef.size else 0.0
-    lowest, highest = float(lengths.min(initial=0.0)), float(lengths.max(initial=0.0))
+    largest = float(np.abs(scaled).max()) if coef.size else 0.0
+    lowest, highest = float(effects.min(initial=0.0)), float(effects.max(initial=0.0))
     rows: list[CoefficientRow] = []
     written = 0
     for i in order[:MOST_ROWS].tolist():
@@ -69,9 +73,15 @@ def coefficient_table(subject: Subject) -> CoefficientTable:
                 rank=len(rows) + 1,
                 name=name,
                 value=number(lengths[i], 4, sign=n_problems == 1, short=True),
-                bar=make_bar(float(lengths[i]), lowest, highest),
-                by_class=tuple(_shaded(w, largest) for w in coef[:, i].tolist()) if columns else (),
+                bar=make_bar(float(effects[i]), lowest, highest),
+                by_class=tuple(
+                    _shaded(w, effect, largest)
+                    for w, effect in zip(coef[:, i].tolist(), scaled[:, i].tolist(), strict=True)
+                )
+                if columns
+                else (),
                 strongest=strongest,
+                effect="" if effects is lengths else number(abs(effects[i]), 3, short=True),
                 frequency="" if frequency is None else f"{100.0 * frequency[i]:.0f} %",
             )
         )
@@ -82,13 +92,19 @@ def coefficient_table(subject: Subject) -> CoefficientTable:
         class_headers=tuple(plain_text(name, 24) for name in subject.classes) if columns else (),
         has_strongest=n_problems > MOST_COLUMNS,
         has_frequency=frequency is not None,
+        has_effect=effects is not lengths,
     )
 
 
-def _shaded(value: float, largest: float) -> Cell:
+def _lengths(coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The coefficient of every feature, or the length of its coefficients over all classes."""
+    return coef[0] if len(coef) == 1 else feature_lengths(coef)
+
+
+def _shaded(value: float, effect: float, largest: float) -> Cell:
     if value == 0.0:
         return Cell("0", "nil")
-    step = max(1, math.ceil(SHADES * abs(value) / largest))
+    step = max(1, math.ceil(SHADES * abs(effect) / largest)) if largest else 1
     return Cell(number(value, 3, sign=True, short=True), f"{'m' if value < 0 else 'p'}{step}")
 
 
@@ -105,7 +121,7 @@ def frequency_rows(subject: Subject, most: int = 20) -> tuple[tuple[str, Bar, st
     if frequency is None:
         return ()
     selected = np.flatnonzero(frequency)
-    order = selected[np.lexsort((-feature_lengths(subject.coef)[selected], -frequency[selected]))][:most]
+    order = selected[np.lexsort((-feature_lengths(subject.effects)[selected], -frequency[selected]))][:most]
     used = set(subject.model.support_.tolist())
     return tuple(
         (

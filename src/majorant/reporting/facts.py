@@ -18,11 +18,11 @@ from majorant.reporting.words import potential_of
 
 
 def data_facts(subject: Subject) -> list[tuple[str, str]]:
-    """What the model was trained on."""
+    """The rows of the report: what the model was trained on, as a rule."""
     X = subject.training.X
     kind = np.dtype(X.dtype).name if sp.issparse(X) or isinstance(X, np.ndarray) else "table"
     facts = [
-        ("Training rows", f"{len(subject.training):,}"),
+        (f"{subject.training.where.capitalize()} rows", f"{len(subject.training):,}"),
         ("Features", f"{subject.n_features:,}"),
         ("Classes", f"{len(subject.classes):,}"),
         ("Entries that are not zero", f"{number(100.0 * density(X))} %"),

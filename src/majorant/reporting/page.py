@@ -52,6 +52,8 @@ def report(
     y_test: Any = None,
     provenance: Provenance | Mapping[Any, Any] | None = None,
     command: str | None = None,
+    deviations: Any = None,
+    trained_on: bool | None = True,
     overwrite: bool = True,
 ) -> str:
     """Describe a fitted model on one HTML page, which is below 1 MB and needs nothing else.
@@ -79,6 +81,11 @@ def report(
         anything, name by name.
     command : str, optional
         The line of a shell that makes this report.
+    deviations : array (n_features,), optional
+        Standard deviations of the features, or other units of theirs. The features are then ranked by
+        effect, the coefficient times this, and not by coefficients of different units.
+    trained_on : bool or None, default=True
+        False says that X and y are not the rows which the model was trained on, None that it is not known.
     overwrite : bool, default=True
         Whether a file that is there already may be replaced.
 
@@ -99,7 +106,9 @@ def report(
     """
     if path is not None:
         check_writable(path, overwrite=overwrite)  # before the work, not after it
-    subject = make_subject(model, X, y, feature_names, X_test, y_test)
+    subject = make_subject(
+        model, X, y, feature_names, X_test, y_test, deviations=deviations, trained_on=trained_on
+    )
     _check_path(path_result, subject)
     page = _render(_content(subject, path_result, title, provenance, command))
     if path is not None:
@@ -150,6 +159,8 @@ def _content(
         "resamples": f"{RESAMPLES:,}",
         "seed": SEED,
         "where": subject.judged.where,
+        "given": subject.training.where,
+        "trained_on": subject.trained_on,
         "n_judged": f"{len(subject.judged):,}",
         "confusion": confusion_table(subject),
         "margins": charts.draw_margins(subject),

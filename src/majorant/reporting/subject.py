@@ -43,7 +43,7 @@ class Rows:
     decision: NDArray[Any]
     """w·x + β: (n_rows,) for two classes, (n_rows, n_classes) for more."""
     where: str
-    """"training" or "test"."""
+    """"training", "test", or "given": rows of which it is not known that the model was trained on them."""
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -81,6 +81,15 @@ class Subject:
     test: Rows | None
     steps: tuple[str, ...]
     """The transformers before the model, in a pipeline."""
+    deviations: NDArray[np.float64] | None = None
+    """Of the features: times these, coefficients can be compared."""
+    trained_on: bool | None = True
+    """Whether the model was trained on `training`; None if that is not known."""
+
+    @property
+    def effects(self) -> NDArray[np.float64]:
+        """The coefficients, per standard deviation of the features where these are known."""
+        return self.coef if self.deviations is None else self.coef * self.deviations
 
     @property
     def judged(self) -> Rows:
@@ -107,7 +116,17 @@ class Subject:
         return [history for history in histories if len(history)]
 
 
-def make_subject(model: Any, X: Any, y: Any, feature_names: Any, X_test: Any, y_test: Any) -> Subject:
+def make_subject(
+    model: Any,
+    X: Any,
+    y: Any,
+    feature_names: Any,
+    X_test: Any,
+    y_test: Any,
+    *,
+    deviations: Any = None,
+    trained_on: bool | None = True,
+) -> Subject:
     """Check everything that a report is made from."""
     if (X_test is None) != (y_test is None):
         raise MajorantError("X_test and y_test belong together: pass both or neither")
@@ -123,9 +142,11 @@ def make_subject(model: Any, X: Any, y: Any, feature_names: Any, X_test: Any, y_
         coef=np.asarray(copy(last).densify().coef_, dtype=np.float64),
         names=names,
         classes=tuple(plain_text(label) for label in last.classes_.tolist()),
-        training=_rows(last, before, X, y, ""),
-        test=None if X_test is None else _rows(last, before, X_test, y_test, "_test"),
+        training=_rows(last, before, X, y, "", "training" if trained_on else "given"),
+        test=None if X_test is None else _rows(last, before, X_test, y_test, "_test", "test"),
         steps=steps,
+        deviations=_checked_deviations(deviations, last.n_features_in_),
+        trained_on=trained_on,
     )
 
 
@@ -166,7 +187,16 @@ def _names(last: Any, before: Pipeline | None, given: Any) -> Sequence[Any]:
     return names
 
 
-def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str) -> Rows:
+def _checked_deviations(given: Any, n_features: int) -> NDArray[np.float64] | None:
+    if given is None:
+        return None
+    deviations = np.asarray(given, dtype=np.float64)
+    if deviations.shape != (n_features,) or not np.all(np.isfinite(deviations) & (deviations >= 0.0)):
+        raise MajorantError(f"deviations must be {n_features} numbers, one for each feature, none below 0")
+    return deviations
+
+
+def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str, where: str) -> Rows:
     try:
         if before is not None:
             X = before.transform(X)
@@ -182,7 +212,7 @@ def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str) -> Ro
             f"X{suffix} has {len(decision)} rows and y{suffix} {len(labels)} labels: they must be as many"
         )
     codes = _codes(labels, last.classes_, f"y{suffix}")
-    return Rows(X, codes, decision, "test" if suffix else "training")
+    return Rows(X, codes, decision, where)
 
 
 def _codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.intp]:

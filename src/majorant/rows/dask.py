@@ -11,7 +11,8 @@ are, so the answer is the same, bit for bit.
 - a task that has seen several workers die is given up by the scheduler (`KilledWorker`): it is asked for
   anew, and so is its anchor, under another name;
 - a worker that hangs, alive but silent: after a while its anchors are loaded by others;
-- if the scheduler itself is gone, nothing helps: `ClusterLostError`, to which the driver adds the last θ.
+- if the scheduler itself is gone, hangs, or was started again, nothing helps: `ClusterLostError`, to which
+  the driver adds the last θ.
 """
 
 from __future__ import annotations
@@ -61,11 +62,17 @@ Task: TypeAlias = Callable[[Block, Any], Any]
 def current_client() -> Client:
     """The client that is current."""
     try:
-        return get_client()
+        client = get_client()
     except ValueError:
         raise ClusterLostError(
             "there is no Dask cluster to work on: make a client first, e.g. distributed.Client()"
         ) from None
+    if client.status == "closed":  # dask itself passes over such, but not inside of its `with`
+        raise ClusterLostError(
+            "the Dask client that is current is closed: leave its `with` block, or work inside of another, "
+            "e.g. `with distributed.Client():`"
+        )
+    return client
 
 
 class Cluster:
@@ -103,9 +110,17 @@ class Cluster:
         self.trips += 1
         try:
             return self._insist(task, dumps(other), which)
+        except ClusterLostError:
+            raise
+        except (CancelledError, CommClosedError) as error:
+            # What a scheduler that was started again does not know is cancelled, blocks and questions alike.
+            forgotten = self.client.status == "running"
+            raise _lost(
+                "its scheduler has forgotten the work" if forgotten else "its scheduler does not answer"
+            ) from error
         except Exception as error:
             # dask has many ways to say that a client was closed under a task.
-            if self.client.status == "closed" and not isinstance(error, ClusterLostError):
+            if self.client.status == "closed":
                 raise _lost("its client is closed") from error
             raise
 
@@ -156,16 +171,24 @@ class Cluster:
         thread.join(PATIENCE)
         if not answers or isinstance(answers[0], KilledWorker):
             return None
-        if isinstance(answers[0], CancelledError | CommClosedError):
-            raise _lost(answers[0]) from answers[0]
         if isinstance(answers[0], Exception):
             raise answers[0]
         fetched: list[Any] = answers[0]
         return fetched
 
+    def _workers(self) -> dict[str, Any]:
+        """What the scheduler knows of its workers, if it answers: it may hang as they do."""
+        scheduler: Any = self.client.scheduler
+        try:
+            known = self.client.sync(scheduler.identity, n_workers=-1, callback_timeout=LOST)
+        except OSError as error:  # which a time that is over is as well
+            raise _lost("its scheduler does not answer") from error
+        workers: dict[str, Any] = known["workers"]
+        return workers
+
     def _last_manned(self, before: float) -> float:
         """When there was a worker: now, or before; an error if that was long ago."""
-        if self.client.scheduler_info(n_workers=-1)["workers"]:
+        if self._workers():
             return time.monotonic()
         if time.monotonic() - before > ALONE:
             raise _lost(f"it has had no worker for {ALONE:.0f} seconds")
@@ -173,7 +196,7 @@ class Cluster:
 
     def _responsive(self) -> dict[str, Any]:
         """Where to run what has to be run again: not on workers whose heart has not beaten for a while."""
-        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        workers = self._workers()
         alive = [name for name, worker in workers.items() if time.time() - worker["last_seen"] < SILENT]
         return {"workers": alive} if alive and len(alive) < len(workers) else {}
 
@@ -200,8 +223,6 @@ class Cluster:
                 if self.client.status == "closed" or time.monotonic() - since > LOST:
                     raise _lost("its scheduler does not answer") from None
                 time.sleep(0.1)
-        except (CancelledError, CommClosedError) as error:
-            raise _lost(error) from error
 
     @staticmethod
     def _has_failed(future: Any) -> bool:
@@ -283,8 +304,6 @@ def _carried(block: Block, packed: bytes) -> Any:
         return through(state, block)
 
 
-def _lost(reason: object) -> ClusterLostError:
-    return ClusterLostError(
-        f"the Dask cluster is gone ({reason}): connect to a new one and fit again, with warm_start=True or "
-        "from a checkpoint"
-    )
+def _lost(reason: str) -> ClusterLostError:
+    # How to go on, and whether that is possible, is known where the fit is.
+    return ClusterLostError(f"the Dask cluster is gone ({reason}): connect to a new one and fit again")

@@ -85,6 +85,8 @@ class Source(ABC):
     memory: int = DEFAULT_MEMORY
     """How many bytes of the rows a fit may keep."""
     feature_names: tuple[str, ...] | None = None
+    label: str | None = None
+    """The column that the labels come from, where it has a name."""
     dtype: np.dtype[Any] = np.dtype(np.float64)
     """The type of X, float64 or float32; coefficients have the same."""
 

@@ -124,10 +124,14 @@ def solve(
     resumed = next((c.start_theta for c in callbacks if c.start_theta is not None), theta)
     start = objective.start() if resumed is None else resumed
     run = _Run(objective, tol, callbacks, patience=math.inf if solver.stochastic else IDLE)
-    # Overflow ends in values that are not finite, which are looked for; a warning would say less.
-    with np.errstate(over="ignore", invalid="ignore"), one_thread():
-        status = run.follow(_iterates(solver, problem, start, seed), max_iter)
-    result = run.result(status, start)
+    try:
+        # Overflow ends in values that are not finite, which are looked for; a warning would say less.
+        with np.errstate(over="ignore", invalid="ignore"), one_thread():
+            status = run.follow(_iterates(solver, problem, start, seed), max_iter)
+        result = run.result(status, start)
+    except ClusterLostError as error:
+        error.theta = None if run.last is None else run.last.theta
+        raise
     for callback in callbacks:
         callback.on_end(result)
     return result
@@ -170,9 +174,6 @@ class _Run:
                 if not self.history:
                     raise
                 status = Status.INTERRUPTED
-            except ClusterLostError as error:
-                error.theta = None if self.last is None else self.last.theta
-                raise
         # Also if it was pressed in the last iteration: there may be other runs to come.
         return Status.INTERRUPTED if ctrl_c.pressed else status
 

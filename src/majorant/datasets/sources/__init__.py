@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from majorant.datasets.content import is_compressed
-from majorant.datasets.readers import FORMATS, format_by_name
+from majorant.datasets.content import Content, is_compressed
+from majorant.datasets.foreign import explained
+from majorant.datasets.readers import FORMATS, checked_columns, format_by_name
 from majorant.datasets.wanted import Wanted
 from majorant.errors import DataFileError, MajorantError
 from majorant.rows.sources import BLOCK_BYTES, DEFAULT_MEMORY, Source, from_arrays, from_blocks, n_bytes
@@ -30,6 +31,7 @@ def open_source(
     drop: Sequence[str | int] = (),
     zero_based: bool = False,
     labelled: bool | None = True,
+    columns: Sequence[str] | None = None,
     rows_per_block: int | None = None,
     block_bytes: int | str | None = None,
     memory: int | str = DEFAULT_MEMORY,
@@ -53,7 +55,7 @@ def open_source(
         Of a table, the column of the labels; of .npy, the file of the labels; of .npz, the array.
     weight : str, optional
         Of a Parquet table, the column of the sample weights; of .npy, the file.
-    format, features, drop, zero_based, labelled
+    format, features, drop, zero_based, labelled, columns
         As in `read`.
     rows_per_block : int, optional
         The rows of a block, where they can be chosen: .npy and CSR arrays.
@@ -94,7 +96,7 @@ def open_source(
     if format is not None and format not in FORMATS:
         raise MajorantError(f"format={format!r} is not known: it is one of {', '.join(FORMATS)}")
     drop = (drop,) if isinstance(drop, str) else tuple(drop)
-    wanted = Wanted(label, labelled, features, drop, zero_based)
+    wanted = Wanted(label, labelled, features, drop, zero_based, columns=checked_columns(columns))
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     if not paths:
         raise MajorantError("there is no file in the list of files to open")
@@ -141,11 +143,11 @@ def _open(path: str, format: str | None, wanted: Wanted, weight: str | None, cut
     if kind == "libsvm" and not compressed:
         from majorant.datasets.sources.libsvm_text import LibsvmSource
 
-        return LibsvmSource(path, wanted, cuts.block_bytes)
+        return _explaining(lambda: LibsvmSource(path, wanted, cuts.block_bytes), path, kind)
     if kind == "parquet":
         from majorant.datasets.sources.parquet import ParquetSource
 
-        return ParquetSource(path, wanted, weight, cuts.block_bytes)
+        return _explaining(lambda: ParquetSource(path, wanted, weight, cuts.block_bytes), path, kind)
     from majorant.datasets.sources.shards import FileSource
 
     if where.stat().st_size > cuts.memory // 2:
@@ -157,9 +159,18 @@ def _open(path: str, format: str | None, wanted: Wanted, weight: str | None, cut
         )
     options: dict[str, Any] = {
         "format": format, "label": wanted.label, "labelled": wanted.labelled, "features": wanted.features,
-        "drop": wanted.drop, "zero_based": wanted.zero_based,
+        "drop": wanted.drop, "zero_based": wanted.zero_based, "columns": wanted.columns,
     }  # fmt: skip
     return FileSource(path, options)
+
+
+def _explaining(opened: Callable[[], Source], path: str, kind: str) -> Source:
+    """The source, or an error that says what the file is instead."""
+    try:
+        return opened()
+    except DataFileError as error:
+        with Content(path) as content:
+            raise explained(error, content.head, kind) from error.__cause__
 
 
 def _open_arrays(path: Path, wanted: Wanted, weight: str | None, cuts: Cuts) -> Source:

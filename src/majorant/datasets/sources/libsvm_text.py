@@ -96,8 +96,8 @@ class LibsvmSource(Source):
         )
         for text in whole_lines(_pieces(self.name, start, stop, PIECE)):
             parser.feed(text)
-        X, y, _ = parser.finish()
-        return RawBlock(X, y)
+        found = parser.finish()
+        return RawBlock(found.X, found.y)
 
     def tally(self, i: int) -> Tally:
         if not self._index.labelled:

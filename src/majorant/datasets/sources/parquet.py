@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,8 @@ class ParquetSource(Source):
         if weight is not None and weight not in names:
             raise DataFileError(f"no column {weight!r} for the weights", path)
         left_out = wanted.drop if weight is None else (*wanted.drop, weight)
-        label, features = choose_columns(
-            names, Wanted(wanted.label, wanted.labelled, drop=left_out), path, None
-        )
-        self._label = None if label is None else names[label]
+        label, features = choose_columns(names, replace(wanted, drop=left_out), path, None)
+        self._label = self.label = None if label is None else names[label]
         self._weight = weight
         self.feature_names = tuple(names[j] for j in features)
         if not sum(rows):

@@ -24,7 +24,7 @@ class FileSource(Source):
         # Read once, to see how many features there are; nothing of it is kept.
         data = read(path, **options)
         self._n_features = int(data.X.shape[1])
-        self.feature_names = data.feature_names
+        self.feature_names, self.label = data.feature_names, data.label
 
     @property
     def n_blocks(self) -> int:
@@ -47,7 +47,7 @@ class ChainSource(Source):
         self.parts = tuple(parts)
         first = self.parts[0]
         self.name = f"{first.name} and {len(parts) - 1} more"
-        self.feature_names = first.feature_names
+        self.feature_names, self.label = first.feature_names, first.label
         for part in self.parts:
             if part.n_features != first.n_features:
                 raise DataFileError(

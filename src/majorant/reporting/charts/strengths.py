@@ -25,7 +25,8 @@ def draw_path(subject: Subject, path: Path) -> Picture | None:
         return None
     models = [models[i] for i in thinned(len(models))]
     lambdas = np.array([model.lam_ for model in models])
-    largest, sizes, n_selected = largest_on_path(models, MOST_LINES)
+    units = 1.0 if subject.deviations is None else subject.deviations
+    largest, sizes, n_selected = largest_on_path(models, MOST_LINES, units)
     labelled = min(COLOURS, len(largest))
     names = [fitted(plain_text(subject.names[i]), FONT, LABEL_ROOM - 18.0) for i in largest[:labelled]]
     room = 24.0 + max((text_width(name, FONT) for name in names), default=0.0)
@@ -38,7 +39,8 @@ def draw_path(subject: Subject, path: Path) -> Picture | None:
         log_scale(float(lambdas[-1]), float(lambdas[0]), falling=True),
         around(np.append(sizes.ravel(), 0.0)),
         x_label="Strength λ of the penalty",
-        y_label="Coefficient" if one else "Length of the coefficients over the classes",
+        y_label=("Coefficient" if one else "Length of the coefficients over the classes")
+        + ("" if subject.deviations is None else " × standard deviation"),
         height=220.0,
         right=room,
     )
