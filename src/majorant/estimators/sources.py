@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,16 @@ from sklearn.utils._param_validation import InvalidParameterError
 from majorant.errors import MajorantError
 from majorant.estimators.validation import class_factors, encode_labels
 from majorant.rows.block import Block
+from majorant.rows.elsewhere import ViewedRows, survey_together
 from majorant.rows.memory import make_block
 from majorant.rows.sources import RawBlock, Source, Tally, checked
-from majorant.rows.stream import Reader, StreamRows, read_ahead, survey_together
+from majorant.rows.stream import Reader, StreamRows, read_ahead
 from majorant.status import Vector
 
 if TYPE_CHECKING:
     from majorant.estimators.svc import SparseSVC
+
+Viewed = TypeVar("Viewed", bound=ViewedRows)
 
 
 def stream_by_problem(
@@ -41,11 +44,14 @@ def stream_by_problem(
     reader = Reader(source, prepare, source.memory)
     stream = StreamRows(reader, int(rows.sum()), source.n_features)
     remember_features(estimator, source)
-    if len(classes) == 2:
-        return classes, [stream]
-    parts = [stream.against_the_rest(code) for code in range(len(classes))]
+    return classes, by_problem(stream, len(classes))
+
+
+def by_problem(rows: Viewed, n_classes: int) -> list[Viewed]:
+    """The rows as every problem labels them, surveyed."""
+    parts = [rows] if n_classes == 2 else [rows.against_the_rest(code) for code in range(n_classes)]
     survey_together(parts)
-    return classes, parts
+    return parts
 
 
 def remember_features(estimator: SparseSVC, source: Any) -> None:

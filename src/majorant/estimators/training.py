@@ -33,10 +33,10 @@ from majorant.estimators.validation import (
 from majorant.joint import AnyObjective, JointObjective
 from majorant.objective import Objective
 from majorant.potentials import Potential, make_potential
-from majorant.rows import MemoryRows, Rows, Source, StreamRows
+from majorant.rows import MemoryRows, Rows, Source
 from majorant.rows.between import Pass, between_blocks
 from majorant.rows.convoy import Convoy
-from majorant.rows.stream import Reader
+from majorant.rows.elsewhere import Place, ViewedRows
 from majorant.solvers import Hybrid, Solver, choose_solver, make_solver, solve
 from majorant.solvers.driver import CtrlC
 from majorant.solvers.joint import JointNewton
@@ -160,10 +160,10 @@ class Training:
         with one_thread():
             jobs = min(effective_n_jobs(self.estimator.n_jobs), len(objectives))
             each = _at_the_same_time(jobs) if jobs > 1 else _one_by_one
-            if isinstance(self.rows[0], StreamRows):
+            if isinstance(self.rows[0], ViewedRows):
                 # Batches are drawn class by class; all other questions, of all classes, share their passes.
                 alone = solver.stochastic or len(objectives) == 1
-                each = _one_by_one if alone else _in_convoy(self.rows[0].reader)
+                each = _one_by_one if alone else _in_convoy(self.rows[0].place)
             results = each(task, list(zip(objectives, self._starts, watchers, strict=True)))
         # From where a non-convex run ended, the next would not leave; it finds its own way, from zero.
         self.start(None)
@@ -218,10 +218,10 @@ def _at_the_same_time(jobs: int) -> Callable[[Task, Sequence[Problem]], list[Res
     return run
 
 
-def _in_convoy(reader: Reader) -> Callable[[Task, Sequence[Problem]], list[Result]]:
+def _in_convoy(place: Place) -> Callable[[Task, Sequence[Problem]], list[Result]]:
     def run(task: Task, problems: Sequence[Problem]) -> list[Result]:
         pressed = Event()
-        convoy = reader.convoy = Convoy(reader.one_pass, len(problems))
+        convoy = place.convoy = Convoy(place.one_pass, len(problems))
 
         def solved(objective: AnyObjective, start: Vector | None, watchers: tuple[Callback, ...]) -> Result:
             try:
@@ -243,7 +243,7 @@ def _in_convoy(reader: Reader) -> Callable[[Task, Sequence[Problem]], list[Resul
                     convoy.drive()
                 return [future.result() for future in futures]
         finally:
-            reader.convoy = None
+            place.convoy = None
 
     return run
 
