@@ -219,7 +219,7 @@ def load_one_of_four(label, i):
 )
 def test_all_classes_travel_together(client, trips, monkeypatch, options):
     """As many round trips as the slowest class takes, not as all of them; and none of them notices."""
-    monkeypatch.setattr("majorant.rows.convoy.PATIENCE", 1.0)  # also where others keep the processor busy
+    monkeypatch.setattr("majorant.rows.convoy.PATIENCE", 0.5)  # also where others keep the processor busy
     model = fit(on_dask(from_blocks(load_four, BLOCKS)), **options)
     together = trips()
     alone = []
@@ -231,6 +231,17 @@ def test_all_classes_travel_together(client, trips, monkeypatch, options):
     assert together <= max(alone) + 4
     assert together < sum(alone) / 2
     assert same(model, fit(from_blocks(load_four, BLOCKS), **options))
+
+
+@pytest.mark.parametrize("penalty", ["l1", "hyperbolic"])
+def test_all_classes_at_once(client, trips, penalty):
+    """Jointly: the bits of a stream, the minimum that there is in memory, and few round trips."""
+    options = {"penalty": penalty, "lam": 20.0, "multi_class": "joint", "tol": 1e-9}
+    there = fit(on_dask(from_blocks(load_four, BLOCKS)), **options)
+    assert trips() <= 14
+    assert same(there, fit(from_blocks(load_four, BLOCKS), **options))
+    X, y, s = in_memory(load_four)
+    assert there.objective_ == pytest.approx(SparseSVC(**options).fit(X, y, s).objective_, rel=1e-9)
 
 
 def test_ctrl_c_ends_all_classes_and_keeps_where_they_are(client):

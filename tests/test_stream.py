@@ -425,8 +425,6 @@ def test_what_a_source_cannot_do_is_said(three_classes):
     source = from_arrays(X, y, rows_per_block=100)
     with pytest.raises(TypeError, match="its own labels"):
         SparseSVC().fit(source, y)
-    with pytest.raises(ValueError, match=r"joint.*in memory"):
-        SparseSVC(multi_class="joint").fit(source)
     with pytest.raises(TypeError, match="SparseSVCCV needs rows that are in memory"):
         SparseSVCCV().fit(source, None)
     with pytest.raises(ValueError, match="has 4 features"):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import InvalidParameterError
 
 from majorant.errors import MajorantError
 from majorant.estimators.validation import class_factors, encode_labels
@@ -35,10 +34,6 @@ def stream_by_problem(
     if y is not None or sample_weight is not None:
         raise TypeError("A source has its own labels and weights: call fit(source), without y.")
     classes, rows, weights = counted(list(read_ahead(source.tally, range(source.n_blocks))), source.name)
-    if estimator.multi_class == "joint" and len(classes) > 2:
-        raise InvalidParameterError(
-            "multi_class='joint' needs rows that are in memory: train on a source with multi_class='ovr'."
-        )
     factors = factors_by_class(estimator, classes, weights)
     prepare = Labelled(source, classes, factors, intercept=estimator.fit_intercept)
     reader = Reader(source, prepare, source.memory)

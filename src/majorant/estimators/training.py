@@ -123,8 +123,7 @@ class Training:
             eta, factor = self.estimator.eta, self.factor
             objectives: Sequence[AnyObjective]
             if self.joint:
-                classes = [rows for rows in self.rows if isinstance(rows, MemoryRows)]  # streams were refused
-                objectives = [JointObjective(classes, potential, eta, factor)]
+                objectives = [JointObjective(self.rows, potential, eta, factor)]
             else:
                 objectives = [Objective(rows, potential, eta, factor) for rows in self.rows]
             self._last = potential, objectives
