@@ -17,7 +17,7 @@ distributed = pytest.importorskip("distributed", reason="needs dask (pip install
 import dask.array as da  # noqa: E402
 import pandas as pd  # noqa: E402
 
-from majorant import SparseSVC, sparse_svc_path  # noqa: E402
+from majorant import SparseSVC, SparseSVCCV, sparse_svc_path  # noqa: E402
 from majorant.callbacks import Callback  # noqa: E402
 from majorant.datasets import on_dask  # noqa: E402
 from majorant.errors import ClusterLostError  # noqa: E402
@@ -277,6 +277,20 @@ def test_an_error_on_a_worker_ends_all_classes(client):
 
     with pytest.raises(ZeroDivisionError):
         SparseSVC("l1").set_callbacks(Fails()).fit(on_dask(from_blocks(load_four, BLOCKS)))
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", pytest.param("joint", marks=pytest.mark.slow)])
+def test_cross_validation(client, multi_class):
+    """The folds are the same wherever the rows are, and so is all that comes of them."""
+    options = {"penalty": "l1", "lambdas": [100.0, 20.0, 5.0], "cv": 3, "multi_class": multi_class}
+    source = from_blocks(load_three, BLOCKS)
+    there = SparseSVCCV(**options, scoring="balanced_accuracy").fit(on_dask(source))
+    here = SparseSVCCV(**options, scoring="balanced_accuracy").fit(source)
+    assert same(there, here)
+    for name, column in here.cv_results_.items():
+        assert np.array_equal(there.cv_results_[name], column), name
+    X, y, _ = collections(ROWS)
+    assert SparseSVCCV("l1", lambdas=[20.0, 5.0], cv=2, scoring="roc_auc").fit(X, y).best_score_ > 0.7
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from majorant.errors import MajorantError
 from majorant.estimators.sources import (
+    Cut,
     Labelled,
     OnDask,
     by_problem,
@@ -99,7 +100,7 @@ def _tally(y: Any, weight: Any) -> Tally:
 
 
 def cluster_by_problem(
-    estimator: SparseSVC, X: Any, y: Any, sample_weight: Any
+    estimator: SparseSVC, X: Any, y: Any, sample_weight: Any, cut: Cut | None = None
 ) -> tuple[OnDask, NDArray[Any], list[DaskRows]]:
     """The classes, by a count of all labels on the workers, and the rows as every problem labels them."""
     if isinstance(X, OnDask):
@@ -115,7 +116,8 @@ def cluster_by_problem(
     classes, rows, weights = counted(tallies, there.name)
     factors = factors_by_class(estimator, classes, weights)
     like = _Like(there.name, there.n_features)
-    prepare = Labelled(like, classes, factors, intercept=estimator.fit_intercept)
+    folds = None if cut is None else cut.made(tallies, classes, factors)
+    prepare = Labelled(like, classes, factors, intercept=estimator.fit_intercept, folds=folds)
     loads = [partial(_load, prepare, i, raw) for i, raw in enumerate(there.raws)]
     whole = DaskRows(Cluster(loads, client), int(rows.sum()), there.n_features)
     remember_features(estimator, there)

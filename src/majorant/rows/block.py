@@ -19,6 +19,7 @@ from majorant.status import Matrix, Vector
 
 if TYPE_CHECKING:
     from majorant.rows.columns import Columns
+    from majorant.rows.folds import FoldOf
 
 Indices: TypeAlias = NDArray[np.int64]
 
@@ -29,6 +30,8 @@ class Block(ABC):
     dense = False
     sparse_entries = 0
     """How many entries X has, if it is sparse."""
+    fold: FoldOf | None = None
+    """Which fold each row belongs to, if there are any."""
 
     def __init__(self, y: Vector, s: Vector, *, intercept: bool) -> None:
         self.y = y

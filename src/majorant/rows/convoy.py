@@ -54,6 +54,8 @@ class Convoy:
         self._waiting: list[tuple[Question, SimpleQueue[Any]]] = []
         self._changed = threading.Condition()
         self._broken: BaseException | None = None
+        self.stopped = threading.Event()
+        """Set when all are to end where they are."""
 
     def ask(self, question: Question) -> Generator[Any, None, None]:
         """The answers of all blocks, when the others have a question too; for the threads of the problems."""
@@ -67,6 +69,11 @@ class Convoy:
             if isinstance(answer, _Failure):
                 raise answer.error
             yield answer
+
+    def join(self, newcomers: int) -> None:
+        """So many more to wait for."""
+        with self._changed:
+            self._size += newcomers
 
     def leave(self) -> None:
         """One less to wait for: its problem is solved."""

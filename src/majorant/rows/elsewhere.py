@@ -126,7 +126,7 @@ class ViewedRows(Rows):
         return some
 
     def weighed(self, view: View, n_samples: int) -> Self:
-        """The same rows with other weights, so many of them not zero."""
+        """All rows of this place as they are, but with other weights, so many of them not zero."""
         return type(self)(self.place, n_samples, self.n_features, view, weighed=view)
 
     def against_the_rest(self, code: int) -> Self:

@@ -117,11 +117,15 @@ def iterates_in_passes(
     objective: JointObjective, theta: Vector, solve_sample: Callable[[JointObjective], Iterator[Iterate]]
 ) -> Iterator[Iterate]:
     """θ itself, then Newton's steps; from zero by way of a sample, or of stones if φ is not convex."""
+    started = bool(objective.lengths(theta).any())
+    if started and objective.potential.convex and objective.single.size - 1 <= _room(objective):
+        # The first pass of the steps says all that an evaluation would.
+        yield from pass_iterates(objective, Evaluated(theta, math.nan, np.full_like(theta, math.nan)))
     way = Way[JointObjective](objective, objective.evaluate(theta), _steps)
     yield way.end
     if not objective.potential.convex:
         yield from way.over_stepping_stones()
-    elif not objective.lengths(theta).any():
+    elif not started:
         start = yield from _solution_of_sample(objective, way.end, solve_sample)
         iterates = _engine(objective, start)
         first = next(iterates)
