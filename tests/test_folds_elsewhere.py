@@ -12,6 +12,8 @@ from sklearn.model_selection import StratifiedKFold
 
 from majorant import SparseSVC, SparseSVCCV, sparse_svc_path
 from majorant.estimators import folds as module
+from majorant.estimators.convoys import in_convoy
+from majorant.estimators.sources import stream_by_problem
 from majorant.rows import from_arrays
 from majorant.rows.folds import Folds
 from majorant.rows.sources import ArraySource
@@ -254,3 +256,20 @@ def test_ctrl_c_ends_all_folds():
     with pytest.raises(KeyboardInterrupt):
         SparseSVCCV("l1", lambdas=np.geomspace(100.0, 0.1, 50), cv=4).fit(source)
     assert source.loads < 200
+
+
+def test_all_problems_share_one_sample():
+    """The rows that a fit begins with are in memory once, not once for each class and fold."""
+    X, y, s = data(3)
+    _, parts = stream_by_problem(SparseSVC(), from_arrays(X, y, s, rows_per_block=90), None, None)
+    at_once = parts[0].thinned(parts, 3)
+    in_threads = in_convoy(parts[0].place, [lambda part=part: part.thinned([part], 3)[0] for part in parts])
+    for samples in (at_once, in_threads):
+        for code, blocks in enumerate(samples):
+            assert all(
+                np.shares_memory(one.X, other.X) for one, other in zip(blocks, samples[0], strict=True)
+            )
+            thin = np.concatenate([np.arange(start, min(start + 90, N), 3) for start in range(0, N, 90)])
+            assert np.array_equal(np.concatenate([block.y for block in blocks]) > 0, y[thin] == LABELS[code])
+            assert np.allclose(np.concatenate([block.s for block in blocks]), 3.0 * s[thin])
+    assert not np.shares_memory(at_once[0][0].X, X)

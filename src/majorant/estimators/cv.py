@@ -325,7 +325,7 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
                 f"The final fit did not converge: {self.status_.value} Increase max_iter, or take larger "
                 "strengths.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 

@@ -147,6 +147,14 @@ class Block(ABC):
         """max_k s_k ‖L_k‖²."""
         return float(np.max(self.s * (self.squared_norms() + self.b**2)))
 
+    def every(self, step: int) -> Block:
+        """Every so-manieth row, weighed as many times; a copy, which does not hold on to the block."""
+        # All columns, but copied: rows of a CSR block are a view of the whole of it.
+        part = self.rows(slice(None, None, step)).columns(np.arange(self.n_features))
+        part.s = step * part.s
+        part.fold = None if self.fold is None else self.fold[::step]
+        return part
+
     def _design_from(self, X: Matrix) -> Matrix:
         design = np.empty((self.n_samples, self.n_features + 1))
         design[:, :-1] = X

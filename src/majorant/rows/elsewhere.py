@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from majorant.rows.block import Block
 from majorant.rows.convoy import Convoy, Together
-from majorant.rows.protocol import Answer, Audit, Rows, State, totals
+from majorant.rows.protocol import Answer, Audit, Every, Rows, State, totals
 from majorant.status import Matrix, Vector
 
 __all__ = ["Place", "View", "ViewedRows", "against_the_rest", "columns_of", "survey_together"]
@@ -97,6 +97,14 @@ class ViewedRows(Rows):
         if len(views) < len(parts):
             return super().ask_each(parts, questions)
         return self.place.ask(Together(list(map(_seen, views, questions))))
+
+    def thinned(self, parts: Sequence[Rows], step: int) -> list[list[Block]]:
+        views = [part._view for part in parts if isinstance(part, ViewedRows) and part.place is self.place]
+        if len(views) < len(parts):
+            return super().thinned(parts, step)
+        # In a convoy all get the very same blocks, and each looks at them through its own view.
+        blocks = list(self.place.ask(Every(step)))
+        return [[block if view is None else view(block) for block in blocks] for view in views]
 
     @property
     def n_parts(self) -> int:

@@ -112,6 +112,13 @@ class Rows(ABC):
         answers = (part.ask(question) for part, question in zip(parts, questions, strict=True))
         return zip(*answers, strict=True)
 
+    def thinned(self, parts: Sequence[Rows], step: int) -> list[list[Block]]:
+        """Every so-manieth row of each of the parts, of which this is one, weighed as many times: its blocks.
+
+        Views of the same blocks share the copy of X that this is.
+        """
+        return [list(part.ask(Every(step))) for part in parts]
+
     def loss(self, theta: Vector) -> LossSum:
         """g(Lθ) = Σ_k s_k ρ²((Lθ)_k) and its gradient Lᵀ∇g(Lθ), Eq. (eq:gradient)."""
         (loss,) = losses([self], [theta])
@@ -164,6 +171,16 @@ class Rows(ABC):
     def design(self) -> Matrix:
         """S^½L as one dense n × p array: only for few rows."""
         return np.concatenate(list(self.ask(lambda block: block.design())))
+
+
+@dataclass(frozen=True)
+class Every:
+    """The question for every so-manieth row; all who ask for as many ask the same."""
+
+    step: int
+
+    def __call__(self, block: Block) -> Block:
+        return block.every(self.step)
 
 
 def totals(parts: Sequence[Rows], questions: Sequence[Callable[[Block], Any]]) -> list[Any]:

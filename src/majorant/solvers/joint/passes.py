@@ -21,21 +21,20 @@ import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from majorant.joint import JointObjective
 from majorant.linsolve import rounding_level
-from majorant.rows import MemoryRows, Rows
+from majorant.rows import MemoryRows
 from majorant.rows.block import Block
 from majorant.rows.protocol import totals
 from majorant.solvers.joint.models import JointModel
 from majorant.solvers.joint.smooth import PenaltyCurvature
 from majorant.solvers.newton import passes
 from majorant.solvers.newton.conjugate import conjugate_gradients
-from majorant.solvers.newton.passes import every, losses_on_the_way, step
+from majorant.solvers.newton.passes import losses_on_the_way, step
 from majorant.solvers.way import Way
 from majorant.status import Evaluated, Iterate, Matrix, Underway, Vector
 
@@ -164,7 +163,8 @@ def _solution_of_sample(
 ) -> Generator[Iterate, None, Evaluated]:
     rows = objective.classes[0]
     thin = max(1, rows.n_samples * objective.single.size // passes.SAMPLED)
-    sample = replace(objective, classes=sample_of(objective.classes, thin))
+    blocks = rows.thinned(objective.classes, thin)
+    sample = replace(objective, classes=[MemoryRows.of(part) for part in blocks])
     found = start
     for n, at in enumerate(solve_sample(sample)):
         yield Underway(start.theta, start.value)
@@ -173,20 +173,6 @@ def _solution_of_sample(
             if n >= passes.SAMPLE_STEPS or sample.estimate(at).error <= passes.SAMPLE_TOLERANCE:
                 break
     return found
-
-
-def sample_of(classes: Sequence[Rows], thin: int) -> list[MemoryRows]:
-    """Every so-manieth row, weighed as many times, in memory, as every class labels it: one pass."""
-    questions: list[Callable[[Block], Any]] = [partial(_labels, thin)] * len(classes)
-    questions[0] = partial(every, thin)
-    blocks, *labels = zip(*classes[0].ask_each(classes, questions), strict=True)
-    first = MemoryRows.of(list(blocks))
-    weights = np.concatenate([block.s for block in blocks])
-    return [first, *(first.relabelled(np.concatenate(y), weights) for y in labels)]
-
-
-def _labels(thin: int, block: Block) -> Vector:
-    return block.y[::thin]
 
 
 # Steps -----------------------------------------------------------------------------------------------------

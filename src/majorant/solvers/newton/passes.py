@@ -92,15 +92,8 @@ def losses_on_the_way(margins: Vector, d: Vector | None, block: Block) -> Vector
 
 def sample_of(rows: Rows, step: int) -> MemoryRows:
     """Every so-manieth row, weighed as many times, in memory: one pass."""
-    return MemoryRows.of(list(rows.ask(partial(every, step))))
-
-
-def every(step: int, block: Block) -> Block:
-    """Every so-manieth row of a block, weighed as many times."""
-    part = block.rows(slice(None, None, step))
-    part.s = step * part.s
-    # A copy with all columns: rows of a CSR block hold on to the whole of it.
-    return part.columns(np.arange(block.n_features))
+    (blocks,) = rows.thinned([rows], step)
+    return MemoryRows.of(blocks)
 
 
 def iterates_in_passes(
