@@ -219,7 +219,7 @@ def load_one_of_four(label, i):
 )
 def test_all_classes_travel_together(client, trips, monkeypatch, options):
     """As many round trips as the slowest class takes, not as all of them; and none of them notices."""
-    monkeypatch.setattr("majorant.rows.convoy.PATIENCE", 0.5)  # also where others keep the processor busy
+    monkeypatch.setattr("majorant.rows.convoy.PATIENCE", 1.0)  # also where others keep the processor busy
     model = fit(on_dask(from_blocks(load_four, BLOCKS)), **options)
     together = trips()
     alone = []

@@ -70,7 +70,7 @@ def sampled(request, monkeypatch):
 @pytest.mark.parametrize(
     "options", [{}, {"eta": 2.0, "penalty_factor": FACTOR}], ids=["plain", "elastic net"]
 )
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+@pytest.mark.parametrize("sparse", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["dense", "csr"])
 @pytest.mark.parametrize("potential", POTENTIALS, ids=repr)
 def test_the_same_minimum_as_in_memory(potential, sparse, options, room, sampled):
     inside, outside = problems(potential, sparse, **options)
