@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ distributed = pytest.importorskip("distributed", reason="needs dask (pip install
 import dask.array as da  # noqa: E402
 import pandas as pd  # noqa: E402
 
-from majorant import SparseSVC, sparse_svc_path  # noqa: E402
+from majorant import SparseSVC, SparseSVCCV, sparse_svc_path  # noqa: E402
 from majorant.callbacks import Callback  # noqa: E402
 from majorant.datasets import on_dask  # noqa: E402
 from majorant.errors import ClusterLostError  # noqa: E402
@@ -187,8 +188,9 @@ def test_x_never_comes_to_the_client(client, monkeypatch):
     assert 0 < max(largest) < ROWS * FEATURES * 8 / 2
 
 
-@pytest.mark.slow
-def test_few_round_trips(client):
+@pytest.fixture
+def trips(monkeypatch):
+    """How many round trips were made, by all clusters since the test began."""
     from majorant.rows import dask as module
 
     made = []
@@ -198,10 +200,104 @@ def test_few_round_trips(client):
         original(self, *args, **kwargs)
         made.append(self)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module.Cluster, "__init__", remember)
-        fit(on_dask(from_blocks(load, BLOCKS)), penalty="l1", lam=5.0)
-    assert sum(cluster.trips for cluster in made) <= 14
+    monkeypatch.setattr(module.Cluster, "__init__", remember)
+    return lambda: sum(cluster.trips for cluster in made)
+
+
+@pytest.mark.slow
+def test_few_round_trips(client, trips):
+    fit(on_dask(from_blocks(load, BLOCKS)), penalty="l1", lam=5.0)
+    assert trips() <= 14
+
+
+def load_four(i):
+    X, _, s = load(i)
+    noisy = X[:, :4] + 0.5 * np.random.default_rng(100 + i).standard_normal((ROWS, 4))
+    return X, np.argmax(noisy, axis=1), s
+
+
+def load_one_of_four(label, i):
+    X, y, s = load_four(i)
+    return X, y == label, s
+
+
+@pytest.mark.parametrize(
+    "options", [{"penalty": "l1", "lam": 10.0}, {"penalty": "l2", "solver": "mm", "max_iter": 9}]
+)
+def test_all_classes_travel_together(client, trips, monkeypatch, options):
+    """As many round trips as the slowest class takes, not as all of them; and none of them notices."""
+    monkeypatch.setattr("majorant.rows.convoy.PATIENCE", 1.0)  # also where others keep the processor busy
+    model = fit(on_dask(from_blocks(load_four, BLOCKS)), **options)
+    together = trips()
+    alone = []
+    for label in model.classes_:
+        before = trips()
+        fit(on_dask(from_blocks(partial(load_one_of_four, label), BLOCKS)), **options)
+        alone.append(trips() - before)
+    # At the end, each class may ask on its own whether what is faint is zero.
+    assert together <= max(alone) + 4
+    assert together < sum(alone) / 2
+    assert same(model, fit(from_blocks(load_four, BLOCKS), **options))
+
+
+@pytest.mark.parametrize("penalty", ["l1", "hyperbolic"])
+def test_all_classes_at_once(client, trips, penalty):
+    """Jointly: the bits of a stream, the minimum that there is in memory, and few round trips."""
+    options = {"penalty": penalty, "lam": 20.0, "multi_class": "joint", "tol": 1e-9}
+    there = fit(on_dask(from_blocks(load_four, BLOCKS)), **options)
+    assert trips() <= 14
+    assert same(there, fit(from_blocks(load_four, BLOCKS), **options))
+    X, y, s = in_memory(load_four)
+    assert there.objective_ == pytest.approx(SparseSVC(**options).fit(X, y, s).objective_, rel=1e-9)
+
+
+def test_ctrl_c_ends_all_classes_and_keeps_where_they_are(client):
+    pressed = threading.Lock()
+
+    class Press(Callback):
+        def on_iterate(self, iterate, record):
+            if record.iteration == 3 and pressed.acquire(blocking=False):
+                os.kill(os.getpid(), signal.SIGINT)
+
+    model = SparseSVC(**LONG).set_callbacks(Press())
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(on_dask(from_blocks(load_four, BLOCKS)))
+    assert model.coef_.shape == (4, FEATURES)
+    assert 3 <= model.n_iter_ <= 5
+
+
+def test_an_error_on_a_worker_ends_all_classes(client):
+    """Also in the middle of the fit, where the classes' questions travel together."""
+
+    class Fails(Callback):
+        def on_begin(self, objective, tol):
+            self.rows = objective.rows
+
+        def for_problem(self, classes, positive):
+            twin = Fails()
+            twin.positive = positive
+            return twin
+
+        def on_iterate(self, iterate, record):
+            if self.positive == 2:
+                self.rows.total(lambda block: 1 / 0)
+
+    with pytest.raises(ZeroDivisionError):
+        SparseSVC("l1").set_callbacks(Fails()).fit(on_dask(from_blocks(load_four, BLOCKS)))
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", pytest.param("joint", marks=pytest.mark.slow)])
+def test_cross_validation(client, multi_class):
+    """The folds are the same wherever the rows are, and so is all that comes of them."""
+    options = {"penalty": "l1", "lambdas": [100.0, 20.0, 5.0], "cv": 3, "multi_class": multi_class}
+    source = from_blocks(load_three, BLOCKS)
+    there = SparseSVCCV(**options, scoring="balanced_accuracy").fit(on_dask(source))
+    here = SparseSVCCV(**options, scoring="balanced_accuracy").fit(source)
+    assert same(there, here)
+    for name, column in here.cv_results_.items():
+        assert np.array_equal(there.cv_results_[name], column), name
+    X, y, _ = collections(ROWS)
+    assert SparseSVCCV("l1", lambdas=[20.0, 5.0], cv=2, scoring="roc_auc").fit(X, y).best_score_ > 0.7
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from majorant.rows import MemoryRows, Rows
 from majorant.rows.memory import joined, make_block
 from majorant.solvers import Newton, choose_solver, solve
 from majorant.solvers.newton import passes
-from majorant.status import Status
+from majorant.status import Status, Underway
 
 
 class ElsewhereRows(Rows):
@@ -117,6 +117,32 @@ def test_the_sample_holds_no_other_rows():
     sample = passes.sample_of(MemoryRows(X, y, s, cuts=[300]), 10)
     assert sample.n_samples == 60
     assert sum(len(block._entries[0]) for block in sample.blocks) < X.nnz / 5
+
+
+def test_a_sample_that_leads_nowhere(monkeypatch):
+    """Its solution is zero, where Φ is another sum of the same numbers: neither progress nor a halt."""
+    X, y, s = problem("dense")
+    rows = MemoryRows(X, y, s, cuts=[100, 250, 400])
+    objective = Objective(ElsewhereRows(rows), L1(20.0))
+
+    def nowhere(sample):
+        yield sample.evaluate(np.zeros(13))
+
+    lower = np.nextafter(rows.loss_at_zero.value, 0.0)
+    total = ElsewhereRows.total
+
+    def rounded(self, question):
+        found = total(self, question)
+        if isinstance(found, passes.View) and not question.args[0].any():
+            found = passes.View(lower, found.H, found.c, found.shorter)
+        return found
+
+    monkeypatch.setattr(ElsewhereRows, "total", rounded)
+    iterates = passes.iterates_in_passes(objective, np.zeros(13), nowhere)
+    points = [at for at in (next(iterates) for _ in range(8)) if not isinstance(at, Underway)]
+    assert not points[0].theta.any()
+    assert points[1].theta.any()
+    assert points[1].value < points[0].value - 1.0
 
 
 @pytest.mark.parametrize("kinds", ["dense", "sparse", "mixed"])

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from conftest import random_problem
 from sklearn.exceptions import ConvergenceWarning
 
-from majorant import SparseSVC, SparseSVCCV, lambda_max, sparse_svc_path
+from majorant import SparseSVC, lambda_max, sparse_svc_path
 from majorant.callbacks import Callback
 from majorant.errors import MajorantError
 from majorant.estimators.sources import stream_by_problem
@@ -425,10 +425,6 @@ def test_what_a_source_cannot_do_is_said(three_classes):
     source = from_arrays(X, y, rows_per_block=100)
     with pytest.raises(TypeError, match="its own labels"):
         SparseSVC().fit(source, y)
-    with pytest.raises(ValueError, match=r"joint.*in memory"):
-        SparseSVC(multi_class="joint").fit(source)
-    with pytest.raises(TypeError, match="SparseSVCCV needs rows that are in memory"):
-        SparseSVCCV().fit(source, None)
     with pytest.raises(ValueError, match="has 4 features"):
         SparseSVC("l2", solver="mm").fit(source).predict(from_arrays(X[:, 1:], y, rows_per_block=100))
     with pytest.raises(ValueError, match="1 class"):

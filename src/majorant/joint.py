@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -28,7 +28,9 @@ import numpy as np
 from majorant.duality import TINY, balanced
 from majorant.objective import Objective
 from majorant.potentials import Potential
-from majorant.rows.memory import MemoryRows
+from majorant.rows import MemoryRows, Rows
+from majorant.rows.block import Block
+from majorant.rows.protocol import Audit, losses, totals
 from majorant.status import Certificate, Evaluated, Matrix, Vector
 
 
@@ -36,7 +38,7 @@ from majorant.status import Certificate, Evaluated, Matrix, Vector
 class JointObjective:
     """Φ for the rows of every class, which share X, a potential φ of lengths, η and penalty factors c."""
 
-    classes: Sequence[MemoryRows]
+    classes: Sequence[Rows]
     potential: Potential
     eta: float = 0.0
     penalty_factor: Vector | None = None
@@ -45,6 +47,12 @@ class JointObjective:
     def single(self) -> Objective:
         """The first class by itself: what does not depend on the labels is the same for all."""
         return Objective(self.classes[0], self.potential, self.eta, self.penalty_factor)
+
+    @cached_property
+    def in_memory(self) -> Sequence[MemoryRows] | None:
+        """The rows of every class, if they are in memory."""
+        rows = [part for part in self.classes if isinstance(part, MemoryRows)]
+        return rows if len(rows) == len(self.classes) else None
 
     @property
     def factor(self) -> Vector:
@@ -105,10 +113,10 @@ class JointObjective:
     # The value and its parts -------------------------------------------------------------------
 
     def evaluate(self, theta: Vector) -> Evaluated:
-        """Φ(θ) and the gradient of the loss at θ: a pass over the rows for each class."""
-        losses = [rows.loss(row) for rows, row in zip(self.classes, self.matrix(theta), strict=True)]
-        gradient = np.concatenate([loss.gradient for loss in losses])
-        return Evaluated(theta, sum(loss.value for loss in losses) + self.penalty(theta), gradient)
+        """Φ(θ) and the gradient of the loss at θ: one pass over the rows, or in memory one for each class."""
+        parts = losses(self.classes, self.matrix(theta))
+        gradient = np.concatenate([loss.gradient for loss in parts])
+        return Evaluated(theta, sum(loss.value for loss in parts) + self.penalty(theta), gradient)
 
     def penalty(self, theta: Vector) -> float:
         """Σ_i c_i φ(‖W_·i‖) + η/2 ‖W‖²."""
@@ -155,10 +163,8 @@ class JointObjective:
 
     def certify(self, theta: Vector) -> tuple[Evaluated, Certificate]:
         """θ evaluated afresh, and what is certain of it."""
-        audits = [
-            rows.audit(row, lengths=not self.bounded)
-            for rows, row in zip(self.classes, self.matrix(theta), strict=True)
-        ]
+        questions = [partial(_audit, row, not self.bounded) for row in self.matrix(theta)]
+        audits: list[Audit] = totals(self.classes, questions)
         gradient = np.concatenate([audit.loss.gradient for audit in audits])
         at = Evaluated(theta, sum(audit.loss.value for audit in audits) + self.penalty(theta), gradient)
         violations = self.violations(at)
@@ -209,6 +215,10 @@ class JointObjective:
     def check_scale(self) -> None:
         """Refuse numbers whose squares leave the range of floating point."""
         self.single.check_scale()
+
+
+def _audit(theta: Vector, lengths: bool, block: Block) -> Audit:
+    return block.audit(theta, lengths=lengths)
 
 
 AnyObjective: TypeAlias = Objective | JointObjective

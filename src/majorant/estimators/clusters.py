@@ -15,11 +15,18 @@ from dask.graph_manipulation import clone
 from numpy.typing import NDArray
 
 from majorant.errors import MajorantError
-from majorant.estimators.sources import Labelled, OnDask, counted, factors_by_class, remember_features
+from majorant.estimators.sources import (
+    Cut,
+    Labelled,
+    OnDask,
+    by_problem,
+    counted,
+    factors_by_class,
+    remember_features,
+)
 from majorant.rows.block import Block
 from majorant.rows.dask import Cluster, DaskRows, current_client
 from majorant.rows.sources import RawBlock, Source, Tally
-from majorant.rows.stream import against_the_rest
 
 if TYPE_CHECKING:
     from majorant.estimators.svc import SparseSVC
@@ -93,7 +100,7 @@ def _tally(y: Any, weight: Any) -> Tally:
 
 
 def cluster_by_problem(
-    estimator: SparseSVC, X: Any, y: Any, sample_weight: Any
+    estimator: SparseSVC, X: Any, y: Any, sample_weight: Any, cut: Cut | None = None
 ) -> tuple[OnDask, NDArray[Any], list[DaskRows]]:
     """The classes, by a count of all labels on the workers, and the rows as every problem labels them."""
     if isinstance(X, OnDask):
@@ -105,17 +112,16 @@ def cluster_by_problem(
             raise ValueError("y is missing: a dask collection needs its labels.")
         there = _from_collections(X, y, sample_weight)
     client = current_client()
-    tallies = Cluster([partial(_renamed, tally) for tally in there.tallies], client).ask(_itself)
+    tallies = Cluster([partial(_renamed, tally) for tally in there.tallies], client).one_pass(_itself)
     classes, rows, weights = counted(tallies, there.name)
     factors = factors_by_class(estimator, classes, weights)
     like = _Like(there.name, there.n_features)
-    prepare = Labelled(like, classes, factors, intercept=estimator.fit_intercept)
+    folds = None if cut is None else cut.made(tallies, classes, factors)
+    prepare = Labelled(like, classes, factors, intercept=estimator.fit_intercept, folds=folds)
     loads = [partial(_load, prepare, i, raw) for i, raw in enumerate(there.raws)]
     whole = DaskRows(Cluster(loads, client), int(rows.sum()), there.n_features)
     remember_features(estimator, there)
-    if len(classes) == 2:
-        return there, classes, [whole]
-    return there, classes, [whole.viewed(partial(against_the_rest, k)) for k in range(len(classes))]
+    return there, classes, by_problem(whole, len(classes))
 
 
 class _Like:

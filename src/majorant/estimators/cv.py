@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from copy import copy
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import check_random_state, indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -27,16 +26,17 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import _check_sample_weight
 
 from majorant.callbacks import ModelsProgress
+from majorant.estimators.folds import Fold, fold_in_memory, folds_elsewhere
 from majorant.estimators.linear import LinearClassifier
 from majorant.estimators.path import follow, strengths_for, warn_of_failures
 from majorant.estimators.selection import PenaltyParameter
-from majorant.estimators.sources import is_on_dask
+from majorant.estimators.sources import Cut, is_on_dask
 from majorant.estimators.svc import SparseSVC
 from majorant.estimators.training import Training, resolve_names
 from majorant.potentials import Potential
 from majorant.rows import Source
 from majorant.solvers import Solver
-from majorant.status import Status, Vector
+from majorant.status import Status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,9 +46,6 @@ SHARED = (
     "penalty", "delta", "eta", "penalty_factor", "solver", "fit_intercept", "class_weight", "multi_class",
     "tol", "max_iter", "zero_tol", "random_state",
 )  # fmt: skip
-
-# The indices of the features of one fold's models, strength by strength.
-Supports = list[NDArray[np.int32]]
 
 
 class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
@@ -67,9 +64,11 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
     ratio : float, default=1e-3
         The smallest strength, relative to the largest.
     cv : int, splitter or iterable, default=None
-        As in scikit-learn; None means 5 stratified folds.
+        As in scikit-learn; None means 5 stratified folds. On a source or on Dask, a number: stratified folds,
+        drawn by `random_state` (always the same if that is None), whatever the blocks.
     scoring : str, callable or None, default=None
-        What makes a model good; None means its accuracy.
+        What makes a model good; None means its accuracy. (On a source or on Dask, a callable gets the values
+        of the decision function as X.)
     selection : {"best", "1se"}, default="best"
         Which strength to take: that of the best mean score, or the largest one whose mean score is within
         one standard error of the best.
@@ -164,13 +163,15 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
         """Choose the strength and fit with it on all data.
 
         Parameters
         ----------
-        X : array or sparse matrix (n_samples, n_features)
+        X : array or sparse matrix (n_samples, n_features), or Source
+            Of a source, or on Dask, the folds share passes over the rows.
         y : array (n_samples,)
+            A source has its own.
         sample_weight : array (n_samples,), optional
             Used for fitting; for scoring as well if metadata routing is enabled and the scorer asks for it.
         **params : dict
@@ -181,12 +182,9 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         self
         """
         _raise_for_params(params, self, "fit")
-        if isinstance(X, Source) or is_on_dask(X):
-            raise TypeError(
-                "SparseSVCCV needs rows that are in memory, to cut them into folds: for a source, fit "
-                "sparse_svc_path and compare path.models on another source by their score."
-            )
         template = self._template()
+        if isinstance(X, Source) or is_on_dask(X):
+            return self._fit_elsewhere(template, X, y, sample_weight)
         training = Training(template, X, y, sample_weight)
         self.lambdas_ = strengths_for(training, self.lambdas, self.ratio)
         X, y = indexable(X, training.labels)
@@ -197,14 +195,34 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **split_params))
         with ModelsProgress(len(splits) * len(self.lambdas_), shown=bool(self.verbose)) as progress:
             folds = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(_fold)(
+                delayed(fold_in_memory)(
                     template, X, y, sample_weight, split, self.lambdas_, scorer, score_params, progress
                 )
                 for split in splits
             )
-        scores = np.stack([scores for scores, _, _ in folds], axis=1)
-        self._choose(scores, [supports for _, supports, _ in folds], training.n_features)
-        warn_of_failures([model for _, _, failed in folds for model in failed], scores.size)
+        return self._finish(training, folds)
+
+    def _fit_elsewhere(self, template: SparseSVC, X: Any, y: Any, sample_weight: Any) -> Self:
+        """The same for rows that are not in memory."""
+        if not isinstance(self.cv, Integral | None):
+            raise TypeError(
+                f"cv={self.cv!r} needs rows that are in memory: a source is cut into a number of folds, e.g. "
+                "cv=5."
+            )
+        scorer = check_scoring(template, scoring=self.scoring)
+        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31 - 1)
+        cut = Cut(5 if self.cv is None else int(self.cv), seed)
+        training = Training(template, X, y, sample_weight, cut=cut)
+        self.lambdas_ = strengths_for(training, self.lambdas, self.ratio)
+        with ModelsProgress(cut.number * len(self.lambdas_), shown=bool(self.verbose)) as progress:
+            folds = folds_elsewhere(training, cut, self.lambdas_, self.scoring, scorer, progress)
+        return self._finish(training, folds)
+
+    def _finish(self, training: Training, folds: Sequence[Fold]) -> Self:
+        """Choose by what the folds say, and fit on all data."""
+        scores = np.stack([fold.scores for fold in folds], axis=1)
+        self._choose(scores, [fold.supports for fold in folds], training.n_features)
+        warn_of_failures([model for fold in folds for model in fold.failed], scores.size)
         self._refit(training)
         return self
 
@@ -266,7 +284,9 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
             .add(scorer=check_scoring(SparseSVC(), scoring=self.scoring), method_mapping=score_to)
         )
 
-    def _choose(self, scores: NDArray[Any], supports: Sequence[Supports], n_features: int) -> None:
+    def _choose(
+        self, scores: NDArray[Any], supports: Sequence[list[NDArray[np.int32]]], n_features: int
+    ) -> None:
         """The two strengths, from the scores of all folds; how often each feature is in at the one taken."""
         sizes = np.array([[len(support) for support in fold] for fold in supports])
         mean, spread = scores.mean(axis=1), scores.std(axis=1)
@@ -305,7 +325,7 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
                 f"The final fit did not converge: {self.status_.value} Increase max_iter, or take larger "
                 "strengths.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 
@@ -313,36 +333,3 @@ def check_parameters(estimator: SparseSVC | SparseSVCCV) -> None:
     """Raise what `fit` would raise whatever the data, as far as that can be known without any."""
     estimator._validate_params()
     resolve_names(estimator._template() if isinstance(estimator, SparseSVCCV) else estimator)
-
-
-def _fold(
-    template: SparseSVC,
-    X: Any,
-    y: Any,
-    sample_weight: Vector | None,
-    split: tuple[NDArray[np.intp], NDArray[np.intp]],
-    strengths: Vector,
-    scorer: Any,
-    score_params: Mapping[str, Any],
-    progress: ModelsProgress,
-) -> tuple[Vector, Supports, list[SparseSVC]]:
-    """The score and the features for every strength, of one fold; and the models that did not converge."""
-    train, test = split
-    weights = None if sample_weight is None else sample_weight[train]
-    training = Training(clone(template), _safe_indexing(X, train), _safe_indexing(y, train), weights)
-    X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
-    extra = {
-        name: _safe_indexing(value, test) if value is not None else None
-        for name, value in score_params.items()
-    }
-    scores, supports, failed = [], [], []
-    for model in follow(training, strengths):
-        if model.status_ is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        if not model.converged_:
-            failed.append(model)
-        scores.append(scorer(copy(model).densify(), X_test, y_test, **extra))
-        # Indices, not coefficients: what is kept of a strength is as small as its model.
-        supports.append(model.support_.astype(np.int32))
-        progress.advance(f"lam {model.lam_:.3g}  score {scores[-1]:.4g}")
-    return np.array(scores, dtype=np.float64), supports, failed

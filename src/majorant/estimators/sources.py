@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import InvalidParameterError
 
 from majorant.errors import MajorantError
 from majorant.estimators.validation import class_factors, encode_labels
 from majorant.rows.block import Block
+from majorant.rows.elsewhere import ViewedRows, survey_together
+from majorant.rows.folds import Folds
 from majorant.rows.memory import make_block
 from majorant.rows.sources import RawBlock, Source, Tally, checked
-from majorant.rows.stream import Reader, StreamRows, read_ahead, survey_together
+from majorant.rows.stream import Reader, StreamRows, read_ahead
 from majorant.status import Vector
 
 if TYPE_CHECKING:
     from majorant.estimators.svc import SparseSVC
 
+Viewed = TypeVar("Viewed", bound=ViewedRows)
+
 
 def stream_by_problem(
-    estimator: SparseSVC, source: Source, y: Any, sample_weight: Any
+    estimator: SparseSVC, source: Source, y: Any, sample_weight: Any, cut: Cut | None = None
 ) -> tuple[NDArray[Any], list[StreamRows]]:
     """The classes, by a scan of all labels, and the rows as every problem labels them.
 
@@ -31,21 +34,59 @@ def stream_by_problem(
     """
     if y is not None or sample_weight is not None:
         raise TypeError("A source has its own labels and weights: call fit(source), without y.")
-    classes, rows, weights = counted(list(read_ahead(source.tally, range(source.n_blocks))), source.name)
-    if estimator.multi_class == "joint" and len(classes) > 2:
-        raise InvalidParameterError(
-            "multi_class='joint' needs rows that are in memory: train on a source with multi_class='ovr'."
-        )
+    tallies = list(read_ahead(source.tally, range(source.n_blocks)))
+    classes, rows, weights = counted(tallies, source.name)
     factors = factors_by_class(estimator, classes, weights)
-    prepare = Labelled(source, classes, factors, intercept=estimator.fit_intercept)
+    folds = None if cut is None else cut.made(tallies, classes, factors)
+    prepare = Labelled(source, classes, factors, intercept=estimator.fit_intercept, folds=folds)
     reader = Reader(source, prepare, source.memory)
     stream = StreamRows(reader, int(rows.sum()), source.n_features)
     remember_features(estimator, source)
-    if len(classes) == 2:
-        return classes, [stream]
-    parts = [stream.against_the_rest(code) for code in range(len(classes))]
+    return classes, by_problem(stream, len(classes))
+
+
+def by_problem(rows: Viewed, n_classes: int) -> list[Viewed]:
+    """The rows as every problem labels them, surveyed."""
+    parts = [rows] if n_classes == 2 else [rows.against_the_rest(code) for code in range(n_classes)]
     survey_together(parts)
-    return classes, parts
+    return parts
+
+
+class Cut:
+    """Into how many folds to cut rows that are not in memory; filled in when their labels are counted.
+
+    Parameters
+    ----------
+    number : int
+        Of folds.
+    seed : int
+        Draws who is in which.
+    """
+
+    counts: NDArray[np.int64]
+    """The rows of each class."""
+    folds: Folds
+    factors: Vector | None
+    """What `class_weight` multiplies the weights of all rows by, class by class."""
+
+    def __init__(self, number: int, seed: int) -> None:
+        self.number, self.seed = number, seed
+
+    def made(self, tallies: Sequence[Tally], classes: NDArray[Any], factors: Vector | None) -> Folds:
+        """The folds, from the labels of all blocks."""
+        counts = np.zeros((len(tallies), len(classes)), dtype=np.int64)
+        for i, tally in enumerate(tallies):
+            counts[i, np.searchsorted(classes, tally.labels)] = tally.rows
+        self.counts, self.factors = counts.sum(axis=0), factors
+        fewest = int(np.argmin(self.counts))
+        if self.counts[fewest] < self.number:
+            (label,) = classes[fewest : fewest + 1].tolist()
+            raise ValueError(
+                f"cv={self.number} needs at least as many rows of each class, and class {label!r} has "
+                f"{self.counts[fewest]}."
+            )
+        self.folds = Folds.of_counts(self.number, self.seed, counts)
+        return self.folds
 
 
 def remember_features(estimator: SparseSVC, source: Any) -> None:
@@ -111,9 +152,16 @@ class Labelled:
     """Makes blocks of what was loaded: y is -1 or 1, or with several classes the number of a class."""
 
     def __init__(
-        self, source: Any, classes: NDArray[Any], factors: Vector | None, *, intercept: bool
+        self,
+        source: Any,
+        classes: NDArray[Any],
+        factors: Vector | None,
+        *,
+        intercept: bool,
+        folds: Folds | None = None,
     ) -> None:
         self.source, self.classes, self.factors, self.intercept = source, classes, factors, intercept
+        self.folds = folds
         self._known: set[int] = set()
 
     def __call__(self, i: int, raw: RawBlock) -> Block:
@@ -140,4 +188,7 @@ class Labelled:
                 s = s * self.factors[codes]
         if X is raw.X:
             self._known.add(i)
-        return make_block(X, signs, s, intercept=self.intercept)
+        block = make_block(X, signs, s, intercept=self.intercept)
+        if self.folds is not None:
+            block.fold = self.folds.of_block(i, codes)
+        return block

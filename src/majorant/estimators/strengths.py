@@ -28,6 +28,7 @@ from majorant.joint import lengths
 from majorant.objective import Objective
 from majorant.potentials import L2, Potential
 from majorant.rows import Rows
+from majorant.rows.protocol import losses
 from majorant.solvers import choose_solver, solve
 from majorant.status import Result, Status, Vector
 
@@ -73,7 +74,8 @@ def _holding_strength(training: Training) -> float:
         return math.inf
     factor = training.objectives(training.potential)[0].factor
     penalised = factor > 0.0
-    gradients = np.stack([rows.loss(_null_point(training, rows)).gradient[:-1] for rows in training.rows])
+    points = [_null_point(training, rows) for rows in training.rows]
+    gradients = np.stack([loss.gradient[:-1] for loss in losses(training.rows, points)])
     pulls = lengths(gradients) if training.joint else np.abs(gradients).max(axis=0)
     # A little more, which a fit to the default tolerance can tell.
     return (1.0 + 1e-6) * float(np.max(pulls[penalised] / factor[penalised], initial=0.0)) / unit

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from copy import copy
+from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +24,9 @@ from sklearn.utils._param_validation import InvalidParameterError
 from majorant.blas import one_thread
 from majorant.callbacks import Callback
 from majorant.errors import MajorantError
+from majorant.estimators.convoys import StopOn, in_convoy
 from majorant.estimators.linear import fitted_attributes
-from majorant.estimators.sources import is_on_dask, stream_by_problem
+from majorant.estimators.sources import Cut, is_on_dask, stream_by_problem
 from majorant.estimators.validation import (
     check_features,
     check_penalty_factor,
@@ -33,14 +36,11 @@ from majorant.estimators.validation import (
 from majorant.joint import AnyObjective, JointObjective
 from majorant.objective import Objective
 from majorant.potentials import Potential, make_potential
-from majorant.rows import MemoryRows, Rows, Source, StreamRows
-from majorant.rows.between import Pass, between_blocks
-from majorant.rows.convoy import Convoy
-from majorant.rows.stream import Reader
+from majorant.rows import MemoryRows, Rows, Source
+from majorant.rows.elsewhere import Place, ViewedRows
 from majorant.solvers import Hybrid, Solver, choose_solver, make_solver, solve
-from majorant.solvers.driver import CtrlC
 from majorant.solvers.joint import JointNewton
-from majorant.status import Certificate, Evaluated, History, Matrix, Record, Result, Status, Vector
+from majorant.status import Certificate, History, Matrix, Result, Status, Vector
 
 if TYPE_CHECKING:
     from majorant.estimators.svc import SparseSVC
@@ -55,9 +55,19 @@ class Training:
         Whose parameters say what to train and how.
     X, y, sample_weight
         As users pass them; X may be a `Source`, which has labels and weights of its own.
+    cut : Cut, optional
+        Into which folds rows that are not in memory are to be cut.
     """
 
-    def __init__(self, estimator: SparseSVC, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        estimator: SparseSVC,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        cut: Cut | None = None,
+    ) -> None:
         self.estimator = estimator
         self._last: tuple[Potential, Sequence[AnyObjective]] | None = None
         self.potential, self._solver = resolve_names(estimator)
@@ -65,11 +75,11 @@ class Training:
         if is_on_dask(X):
             from majorant.estimators.clusters import cluster_by_problem
 
-            there, self.classes, self.rows = cluster_by_problem(estimator, X, y, sample_weight)
+            there, self.classes, self.rows = cluster_by_problem(estimator, X, y, sample_weight, cut)
             self.dtype, self.n_features = there.dtype, there.n_features
         elif isinstance(X, Source):
             self.dtype, self.n_features = X.dtype, X.n_features
-            self.classes, self.rows = stream_by_problem(estimator, X, y, sample_weight)
+            self.classes, self.rows = stream_by_problem(estimator, X, y, sample_weight, cut)
         else:
             self._take_arrays(X, y, sample_weight)
         self.factor = check_penalty_factor(estimator.penalty_factor, self.n_features)
@@ -89,6 +99,15 @@ class Training:
         self.rows = rows_by_problem(
             X, codes, weights, n_classes=len(self.classes), intercept=estimator.fit_intercept
         )
+
+    def on(self, rows: Sequence[Rows]) -> Training:
+        """The same training on other rows of the same classes."""
+        twin = copy(self)
+        twin.rows, twin._last = rows, None
+        with one_thread():
+            twin.objectives(twin.potential)[0].check_scale()
+        twin.start(None)
+        return twin
 
     @property
     def positive(self) -> list[Any]:
@@ -123,8 +142,7 @@ class Training:
             eta, factor = self.estimator.eta, self.factor
             objectives: Sequence[AnyObjective]
             if self.joint:
-                classes = [rows for rows in self.rows if isinstance(rows, MemoryRows)]  # streams were refused
-                objectives = [JointObjective(classes, potential, eta, factor)]
+                objectives = [JointObjective(self.rows, potential, eta, factor)]
             else:
                 objectives = [Objective(rows, potential, eta, factor) for rows in self.rows]
             self._last = potential, objectives
@@ -151,7 +169,12 @@ class Training:
             tuple(callback.for_problem(classes, label) for callback in callbacks) for label in self.positive
         ]
 
+        first = self.rows[0]
+        place = first.place if isinstance(first, ViewedRows) else None
+
         def task(objective: AnyObjective, start: Vector | None, watchers: tuple[Callback, ...]) -> Result:
+            if place is not None and place.convoy is not None:
+                watchers = (*watchers, StopOn(place.convoy.stopped))
             return solve(
                 solver, objective, start, tol=self.estimator.tol, max_iter=self.estimator.max_iter,
                 seed=self.seed, callbacks=watchers,
@@ -160,26 +183,16 @@ class Training:
         with one_thread():
             jobs = min(effective_n_jobs(self.estimator.n_jobs), len(objectives))
             each = _at_the_same_time(jobs) if jobs > 1 else _one_by_one
-            if isinstance(self.rows[0], StreamRows):
+            if place is not None:
                 # Batches are drawn class by class; all other questions, of all classes, share their passes.
                 alone = solver.stochastic or len(objectives) == 1
-                each = _one_by_one if alone else _in_convoy(self.rows[0].reader)
+                each = _one_by_one if alone else _in_convoy(place)
             results = each(task, list(zip(objectives, self._starts, watchers, strict=True)))
         # From where a non-convex run ended, the next would not leave; it finds its own way, from zero.
         self.start(None)
         if potential.convex:
             self._starts = [result.iterate.theta for result in results]
         return results
-
-
-class _StopOn(Callback):
-    """Ends a run in another thread when Ctrl-C was pressed in the main one."""
-
-    def __init__(self, event: Event) -> None:
-        self.event = event
-
-    def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
-        return Status.INTERRUPTED if self.event.is_set() else None
 
 
 Problem = tuple[AnyObjective, "Vector | None", tuple[Callback, ...]]
@@ -202,7 +215,7 @@ def _at_the_same_time(jobs: int) -> Callable[[Task, Sequence[Problem]], list[Res
     def run(task: Task, problems: Sequence[Problem]) -> list[Result]:
         pressed = Event()
         with ThreadPoolExecutor(jobs) as pool:
-            stop = _StopOn(pressed)
+            stop = StopOn(pressed)
             futures = [
                 pool.submit(task, objective, start, (*watchers, stop))
                 for objective, start, watchers in problems
@@ -218,32 +231,9 @@ def _at_the_same_time(jobs: int) -> Callable[[Task, Sequence[Problem]], list[Res
     return run
 
 
-def _in_convoy(reader: Reader) -> Callable[[Task, Sequence[Problem]], list[Result]]:
+def _in_convoy(place: Place) -> Callable[[Task, Sequence[Problem]], list[Result]]:
     def run(task: Task, problems: Sequence[Problem]) -> list[Result]:
-        pressed = Event()
-        convoy = reader.convoy = Convoy(reader.one_pass, len(problems))
-
-        def solved(objective: AnyObjective, start: Vector | None, watchers: tuple[Callback, ...]) -> Result:
-            try:
-                return task(objective, start, (*watchers, _StopOn(pressed)))
-            finally:
-                convoy.leave()
-
-        def end(state: Pass) -> None:
-            """End the first pass after Ctrl-C; those that measure what is kept are made."""
-            if ctrl_c.pressed and not pressed.is_set():
-                pressed.set()
-                raise KeyboardInterrupt
-
-        try:
-            with ThreadPoolExecutor(len(problems)) as pool, CtrlC() as ctrl_c, between_blocks(end):
-                futures = [pool.submit(solved, *problem) for problem in problems]
-                # Overflow ends in values that are not finite, which are looked for.
-                with np.errstate(over="ignore", invalid="ignore"):
-                    convoy.drive()
-                return [future.result() for future in futures]
-        finally:
-            reader.convoy = None
+        return in_convoy(place, [partial(task, *problem) for problem in problems])
 
     return run
 

@@ -20,6 +20,7 @@ from majorant.status import Matrix, Vector
 
 if TYPE_CHECKING:
     from majorant.rows.columns import Columns
+    from majorant.rows.folds import FoldOf
 
 Indices: TypeAlias = NDArray[np.int64]
 
@@ -30,6 +31,8 @@ class Block(ABC):
     dense = False
     sparse_entries = 0
     """How many entries X has, if it is sparse."""
+    fold: FoldOf | None = None
+    """Which fold each row belongs to, if there are any."""
 
     def __init__(self, y: Vector, s: Vector, *, intercept: bool) -> None:
         self.y = y
@@ -149,6 +152,14 @@ class Block(ABC):
     def largest_row(self) -> float:
         """max_k s_k ‖L_k‖²."""
         return float(np.max(self.s * (self.squared_norms() + self.b**2)))
+
+    def every(self, step: int) -> Block:
+        """Every so-manieth row, weighed as many times; a copy, which does not hold on to the block."""
+        # All columns, but copied: rows of a CSR block are a view of the whole of it.
+        part = self.rows(slice(None, None, step)).columns(np.arange(self.n_features))
+        part.s = step * part.s
+        part.fold = None if self.fold is None else self.fold[::step]
+        return part
 
     def _design_from(self, X: Matrix) -> Matrix:
         design = np.empty((self.n_samples, self.n_features + 1))

@@ -11,14 +11,14 @@ order, as if it were alone; who shares a pass with whom changes nothing but the 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from majorant.rows.block import Block
 
-__all__ = ["Convoy"]
+__all__ = ["Convoy", "Together"]
 
 Question = Callable[["Block"], Any]
 
@@ -26,6 +26,16 @@ _END = object()
 
 PATIENCE = 0.05
 """Seconds without a newcomer after which a pass begins without those who are missing."""
+
+
+class Together:
+    """Several questions as one, which can be sent to where the blocks are."""
+
+    def __init__(self, questions: Sequence[Question]) -> None:
+        self.questions = questions
+
+    def __call__(self, block: Block) -> list[Any]:
+        return [question(block) for question in self.questions]
 
 
 class Convoy:
@@ -44,6 +54,8 @@ class Convoy:
         self._waiting: list[tuple[Question, SimpleQueue[Any]]] = []
         self._changed = threading.Condition()
         self._broken: BaseException | None = None
+        self.stopped = threading.Event()
+        """Set when all are to end where they are."""
 
     def ask(self, question: Question) -> Generator[Any, None, None]:
         """The answers of all blocks, when the others have a question too; for the threads of the problems."""
@@ -57,6 +69,11 @@ class Convoy:
             if isinstance(answer, _Failure):
                 raise answer.error
             yield answer
+
+    def join(self, newcomers: int) -> None:
+        """So many more to wait for."""
+        with self._changed:
+            self._size += newcomers
 
     def leave(self) -> None:
         """One less to wait for: its problem is solved."""
@@ -89,7 +106,7 @@ class Convoy:
         questions = list(dict.fromkeys(question for question, _ in travellers))
         end: Any = _END
         try:
-            for answers in self._ask(lambda block: [question(block) for question in questions]):
+            for answers in self._ask(Together(questions)):
                 found = dict(zip(questions, answers, strict=True))
                 for question, seat in travellers:
                     seat.put(found[question])

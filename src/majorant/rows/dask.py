@@ -20,21 +20,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-import numpy as np
 from distributed import CancelledError, Client, KilledWorker, get_client, wait
 from distributed.comm.core import CommClosedError
 from distributed.protocol.pickle import dumps, loads
-from numpy.typing import NDArray
 
 from majorant.blas import one_thread
 from majorant.errors import ClusterLostError
+from majorant.rows.between import Pass, call_watchers
 from majorant.rows.block import Block
-from majorant.rows.protocol import Answer, Rows, State
-from majorant.rows.stream import columns_of
+from majorant.rows.elsewhere import Place, ViewedRows
+from majorant.rows.protocol import Answer, State
+from majorant.rows.sources import DEFAULT_MEMORY
 
 __all__ = ["Cluster", "DaskRows", "current_client"]
 
@@ -51,7 +50,6 @@ TRIES = 50
 # Up to how many bytes a question goes along with the task of each block.
 SMALL = 2**15
 
-View: TypeAlias = Callable[[Block], Block]
 Load: TypeAlias = Callable[[str, bool], Any]
 """(name, anew) ↦ a dask Delayed of that name, which makes a block wherever it is run; `anew`: of tasks that
 the cluster has not heard of before."""
@@ -75,7 +73,7 @@ def current_client() -> Client:
     return client
 
 
-class Cluster:
+class Cluster(Place):
     """The blocks of a data set on the workers of a cluster, and questions to them.
 
     Parameters
@@ -86,18 +84,22 @@ class Cluster:
         The current one by default.
     """
 
+    memory = DEFAULT_MEMORY
+
     def __init__(self, loads: Sequence[Load], client: Client | None = None) -> None:
+        super().__init__()
         self.client = current_client() if client is None else client
         self.trips = 0
         self._loads = list(loads)
         self._anchors = [self._anchor(i, {}, anew=False) for i in range(len(loads))]
 
-    def __len__(self) -> int:
+    @property
+    def n_blocks(self) -> int:
         return len(self._loads)
 
-    def ask(self, question: Callable[[Any], Answer]) -> list[Answer]:
+    def one_pass(self, question: Callable[[Any], Answer]) -> list[Answer]:
         """The answers of all blocks, in their order: one round trip."""
-        return self._results(_answer, question, range(len(self)))
+        return self._results(_answer, question, range(self.n_blocks))
 
     def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
         """Take a state through blocks, one after the other: a round trip for each."""
@@ -128,11 +130,13 @@ class Cluster:
         """What the task makes of some blocks, however often it has to be submitted."""
         futures = self._submit(task, packed, which, {})
         heard, finished, again = time.monotonic(), 0, 0
-        manned = heard
+        manned = began = heard
         while True:
             self._wait(futures)
             failed = [k for k, future in enumerate(futures) if self._has_failed(future)]
             done = sum(future.status == "finished" for future in futures)
+            if done:
+                call_watchers(Pass(self.trips, done, len(futures), time.monotonic() - began))
             if done == len(futures):
                 answers = self._fetched(futures)
                 if answers is not None:
@@ -237,52 +241,8 @@ class Cluster:
         raise error
 
 
-class DaskRows(Rows):
-    """Rows on a cluster, or another view of them: other labels."""
-
-    def __init__(self, cluster: Cluster, n_samples: int, n_features: int, view: View | None = None) -> None:
-        self.cluster, self.n_samples, self.n_features = cluster, n_samples, n_features
-        self._view = view
-
-    def ask(self, question: Callable[[Block], Answer]) -> list[Answer]:
-        return self.cluster.ask(question if self._view is None else _Viewed(self._view, question))
-
-    @property
-    def n_parts(self) -> int:
-        return len(self.cluster)
-
-    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
-        if self._view is not None:
-            through = _CarriedThroughView(self._view, through)
-        return self.cluster.carry(state, through, order)
-
-    def columns(self, chosen: NDArray[np.intp]) -> DaskRows:
-        view = partial(columns_of, self._view, chosen)
-        return DaskRows(self.cluster, self.n_samples, len(chosen), view)
-
-    def viewed(self, view: View) -> DaskRows:
-        """The same rows, with blocks that a function makes of theirs, on their workers."""
-        return DaskRows(self.cluster, self.n_samples, self.n_features, view)
-
-
-class _Viewed:
-    """A question to what a view makes of a block."""
-
-    def __init__(self, view: View, question: Callable[[Block], Any]) -> None:
-        self.view, self.question = view, question
-
-    def __call__(self, block: Block) -> Any:
-        return self.question(self.view(block))
-
-
-class _CarriedThroughView:
-    """The way through what a view makes of a block."""
-
-    def __init__(self, view: View, through: Callable[[Any, Block], Any]) -> None:
-        self.view, self.through = view, through
-
-    def __call__(self, state: Any, block: Block) -> Any:
-        return self.through(state, self.view(block))
+class DaskRows(ViewedRows):
+    """Rows on a cluster, or another view of them: other labels, other weights, fewer columns."""
 
 
 def _name(kind: str) -> str:

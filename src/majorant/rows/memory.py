@@ -110,8 +110,17 @@ def make_block(X: Any, y: Vector, s: Vector, *, intercept: bool) -> Block:
 
 def joined(blocks: Sequence[Block]) -> list[Block]:
     """The rows of all blocks, copied into one, or into two if some blocks are dense and some are sparse."""
-    kinds = [type(block) for block in blocks]
-    return [kind.joined([block for block in blocks if type(block) is kind]) for kind in dict.fromkeys(kinds)]
+    found: list[Block] = []
+    kinds: list[type[Block]] = list(dict.fromkeys(type(block) for block in blocks))
+    for kind in kinds:
+        mine = [block for block in blocks if type(block) is kind]
+        if len(mine) == 1:
+            found += mine
+            continue
+        found.append(kind.joined(mine))
+        folds = [block.fold for block in mine if block.fold is not None]
+        found[-1].fold = np.concatenate(folds) if folds else None
+    return found
 
 
 def halves_of(block: Block) -> list[Block]:

@@ -15,9 +15,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from operator import add
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,17 +107,36 @@ class Rows(ABC):
         """The sum of the blocks' answers, always added in block order."""
         return reduce(add, self.ask(question))
 
+    def ask_each(
+        self, parts: Sequence[Rows], questions: Sequence[Callable[[Block], Any]]
+    ) -> Iterable[Sequence[Any]]:
+        """A question to each of the parts, of which this is one: block by block, the answers of all.
+
+        Where they are views of the same blocks that live elsewhere, that is one pass.
+        """
+        answers = (part.ask(question) for part, question in zip(parts, questions, strict=True))
+        return zip(*answers, strict=True)
+
+    def thinned(self, parts: Sequence[Rows], step: int) -> list[list[Block]]:
+        """Every so-manieth row of each of the parts, of which this is one, weighed as many times: its blocks.
+
+        Views of the same blocks share the copy of X that this is.
+        """
+        return [list(part.ask(Every(step))) for part in parts]
+
     def loss(self, theta: Vector) -> LossSum:
         """g(Lθ) = Σ_k s_k ρ²((Lθ)_k) and its gradient Lᵀ∇g(Lθ), Eq. (eq:gradient)."""
-        if not theta.any():
-            return self.loss_at_zero
-        last = self._last
-        if last is None or not np.array_equal(last[0], theta):
-            last = self._last = theta.copy(), self.total(lambda block: block.loss(theta))
-        return last[1]
+        (loss,) = losses([self], [theta])
+        return loss
 
     # A run often begins where another has ended, with another penalty but the same loss.
     _last: tuple[Vector, LossSum] | None = None
+
+    def _known_loss(self, theta: Vector) -> LossSum | None:
+        if not theta.any():
+            return self.loss_at_zero
+        last = self._last
+        return last[1] if last is not None and np.array_equal(last[0], theta) else None
 
     def gram(self) -> Matrix:
         """LᵀSL, p × p."""
@@ -157,3 +176,38 @@ class Rows(ABC):
     def design(self) -> Matrix:
         """S^½L as one dense n × p array: only for few rows."""
         return np.concatenate(list(self.ask(lambda block: block.design())))
+
+
+@dataclass(frozen=True)
+class Every:
+    """The question for every so-manieth row; all who ask for as many ask the same."""
+
+    step: int
+
+    def __call__(self, block: Block) -> Block:
+        return block.every(self.step)
+
+
+def totals(parts: Sequence[Rows], questions: Sequence[Callable[[Block], Any]]) -> list[Any]:
+    """The total of each of the parts, of a question of its own; of views of the same blocks in one pass."""
+    if len(parts) == 1:
+        return [parts[0].total(questions[0])]
+    return list(
+        reduce(lambda sums, answers: list(map(add, sums, answers)), parts[0].ask_each(parts, questions))
+    )
+
+
+def losses(parts: Sequence[Rows], thetas: Sequence[Vector] | Matrix) -> list[LossSum]:
+    """The loss of each of the parts, at a θ of its own; of views of the same blocks in one pass."""
+    found = [part._known_loss(theta) for part, theta in zip(parts, thetas, strict=True)]
+    missing = [k for k, loss in enumerate(found) if loss is None]
+    if missing:
+        questions = [partial(_loss, thetas[k]) for k in missing]
+        for k, loss in zip(missing, totals([parts[k] for k in missing], questions), strict=True):
+            parts[k]._last = thetas[k].copy(), loss
+            found[k] = loss
+    return [loss for loss in found if loss is not None]
+
+
+def _loss(theta: Vector, block: Block) -> LossSum:
+    return block.loss(theta)

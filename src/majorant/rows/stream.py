@@ -18,36 +18,28 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
-from functools import partial, reduce
+from functools import partial
 from itertools import islice
-from operator import add
-
-import numpy as np
-from numpy.typing import NDArray
 
 from majorant.blas import one_thread
 from majorant.errors import MajorantError
 from majorant.rows.between import Pass, call_watchers
 from majorant.rows.block import Block
-from majorant.rows.convoy import Convoy
-from majorant.rows.protocol import Answer, Audit, Rows, State
+from majorant.rows.elsewhere import SHARE, Place, ViewedRows
+from majorant.rows.protocol import Answer, State
 from majorant.rows.sources import RawBlock, Source
 from majorant.rows.together import in_context, work_alone
-from majorant.status import Matrix, Vector
 
-__all__ = ["Reader", "StreamRows", "against_the_rest", "columns_of", "read_ahead"]
+__all__ = ["Reader", "StreamRows", "read_ahead"]
 
 Prepare = Callable[[int, RawBlock], Block]
-View = Callable[[Block], Block]
 
-# The part of the memory that blocks may take, and the part that a solver's copies of rows may take.
+# The part of the memory that blocks may take.
 BLOCKS = 3 / 4
-COPIES = 1 / 16
 
-# So many threads at least, each with a block in its hands; more, if the blocks then take no more than this
-# share of the memory.
+# So many threads at least, each with a block in its hands; more, if the blocks then take no more than a SHARE
+# of the memory.
 THREADS = 2
-SHARE = 4
 
 
 def read_ahead(load: Callable[[int], Answer], order: Sequence[int]) -> Generator[Answer, None, None]:
@@ -75,7 +67,7 @@ def _in_order(
         wait([future for future in waiting if not future.cancel()])
 
 
-class Reader:
+class Reader(Place):
     """The blocks of a source, read as often as they are asked for, but for those that are kept.
 
     Parameters
@@ -88,10 +80,9 @@ class Reader:
     """
 
     def __init__(self, source: Source, prepare: Prepare, memory: int) -> None:
+        super().__init__()
         self.source, self.prepare, self.memory = source, prepare, memory
         self.passes = 0
-        self.gram: Matrix | None = None
-        self.convoy: Convoy | None = None
         self._kept: dict[int, Block] = {}
         self._kept_bytes = 0
         self._largest = source.size(0) or 0
@@ -102,9 +93,9 @@ class Reader:
         # They wait for the next pass, and end with this object.
         self._pool = ThreadPoolExecutor(self.threads, initializer=work_alone)
 
-    def ask(self, question: Callable[[Block], Answer]) -> Generator[Answer, None, None]:
-        """The answers of all blocks, in their order: one pass, together with others if there is a convoy."""
-        return self.one_pass(question) if self.convoy is None else self.convoy.ask(question)
+    @property
+    def n_blocks(self) -> int:
+        return self.source.n_blocks
 
     def one_pass(self, question: Callable[[Block], Answer]) -> Generator[Answer, None, None]:
         """The answers of all blocks, in their order."""
@@ -113,9 +104,12 @@ class Reader:
         ahead = 2 * self.threads
         return self._watched(_in_order(self._pool, lambda i: question(self._block(i)), blocks, ahead=ahead))
 
-    def blocks(self, order: Sequence[int]) -> Generator[Block, None, None]:
-        """All blocks, one after the other, in this order: one pass."""
-        return self._watched(_in_order(self._pool, self._block, order, ahead=1))
+    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
+        with closing(self._watched(_in_order(self._pool, self._block, order, ahead=1))) as blocks:
+            for block in blocks:
+                state = through(state, block)
+                del block
+        return state
 
     def _watched(self, answers: Generator[Answer, None, None]) -> Generator[Answer, None, None]:
         self.passes += 1
@@ -147,78 +141,12 @@ class Reader:
         return block
 
 
-class StreamRows(Rows):
-    """Rows that come from a reader, or another view of them: other labels, fewer columns."""
+class StreamRows(ViewedRows):
+    """Rows that come from a reader, or another view of them: other labels, other weights, fewer columns."""
 
-    def __init__(self, reader: Reader, n_samples: int, n_features: int, view: View | None = None) -> None:
-        self.reader, self.n_samples, self.n_features = reader, n_samples, n_features
-        self._view = view
-
-    def ask(self, question: Callable[[Block], Answer]) -> Generator[Answer, None, None]:
-        view = self._view
-        return self.reader.ask(question if view is None else lambda block: question(view(block)))
+    place: Reader
 
     @property
-    def n_parts(self) -> int:
-        return self.reader.source.n_blocks
-
-    @property
-    def room(self) -> int:
-        return int(COPIES * self.reader.memory)
-
-    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
-        with closing(self.reader.blocks(order)) as blocks:
-            for block in blocks:
-                state = through(state, block if self._view is None else self._view(block))
-                del block
-        return state
-
-    def gram(self) -> Matrix:
-        # It does not depend on the labels, so one pass serves all classes, and every strength of a path.
-        if self.n_features != self.reader.source.n_features:
-            return super().gram()
-        if self.reader.gram is not None:
-            return self.reader.gram
-        gram = reduce(add, self.reader.ask(_gram))
-        if SHARE * gram.nbytes <= self.reader.memory:
-            gram.flags.writeable = False
-            self.reader.gram = gram
-        return gram
-
-    def columns(self, chosen: NDArray[np.intp]) -> StreamRows:
-        """The same rows with some of the features only, chosen anew in every pass."""
-        view = partial(columns_of, self._view, chosen)
-        return StreamRows(self.reader, self.n_samples, len(chosen), view)
-
-    def against_the_rest(self, code: int) -> StreamRows:
-        """The same rows, where y numbers their classes: this one is 1, all others are -1."""
-        return StreamRows(self.reader, self.n_samples, self.n_features, partial(against_the_rest, code))
-
-
-def survey_together(rows: Sequence[StreamRows]) -> None:
-    """The audit at θ = 0 of several views of the same rows, in one pass."""
-    theta = np.zeros(rows[0].n_features + 1)
-
-    def question(block: Block) -> list[Audit]:
-        views = [part._view(block) if part._view else block for part in rows]
-        return [view.audit(theta, lengths=True) for view in views]
-
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by Objective.check_scale
-        totals = reduce(lambda sums, audits: list(map(add, sums, audits)), rows[0].reader.one_pass(question))
-    for part, total in zip(rows, totals, strict=True):
-        part.__dict__["survey"] = total  # where the cached property looks for it
-
-
-def _gram(block: Block) -> Matrix:
-    return block.gram()
-
-
-def columns_of(view: View | None, chosen: NDArray[np.intp], block: Block) -> Block:
-    """What a view makes of a block, with some of its columns."""
-    return (block if view is None else view(block)).columns(chosen)
-
-
-def against_the_rest(code: int, block: Block) -> Block:
-    """The block, where y numbers classes: this one is 1, all others are -1."""
-    y: Vector = np.where(block.y == code, 1.0, -1.0)
-    return block.relabelled(y, block.s)
+    def reader(self) -> Reader:
+        """What reads them."""
+        return self.place

@@ -8,6 +8,7 @@ from typing import Any
 from majorant.joint import JointObjective
 from majorant.solvers.base import Solver
 from majorant.solvers.joint.descent import group_iterates
+from majorant.solvers.joint.passes import iterates_in_passes
 from majorant.solvers.joint.smooth import smooth_iterates
 from majorant.solvers.way import Way, stronger_penalties
 from majorant.status import Evaluated, Iterate, Vector
@@ -17,7 +18,10 @@ FAINT = 1e3
 
 
 class JointNewton(Solver):
-    """Descent on whole features for potentials with a kink, Newton's method for those without."""
+    """Descent on whole features for potentials with a kink, Newton's method for those without.
+
+    On rows that are not in memory, Newton's method for both, with a pass over the rows for each step.
+    """
 
     @property
     def name(self) -> str:  # type: ignore[override]  # not registered: it solves joint problems alone
@@ -33,6 +37,11 @@ class JointNewton(Solver):
         return None
 
     def iterates(self, objective: Any, theta: Vector, seed: int) -> Iterator[Iterate]:
+        if objective.in_memory is None:
+            yield from iterates_in_passes(
+                objective, theta, lambda sample: self.iterates(sample, sample.start(), seed)
+            )
+            return
         way = Way[JointObjective](objective, objective.evaluate(theta), descend, approaches)
         yield way.end
         yield from way.over_stepping_stones()

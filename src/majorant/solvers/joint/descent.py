@@ -53,9 +53,10 @@ class _Groups:
         from majorant.solvers.joint import sweeps
 
         self.sweeps = sweeps
-        self.objective = objective
-        first = objective.classes[0]
-        labels = np.stack([np.concatenate([block.y for block in rows.blocks]) for rows in objective.classes])
+        assert objective.in_memory is not None
+        self.objective, self.rows = objective, objective.in_memory
+        first = self.rows[0]
+        labels = np.stack([np.concatenate([block.y for block in rows.blocks]) for rows in self.rows])
         self.codes = labels.argmax(axis=0)
         self.signs = labels.T
         s = np.concatenate([block.s for block in first.blocks])
@@ -68,8 +69,7 @@ class _Groups:
     def begin(self, at: Evaluated, violations: Vector, goal: float) -> None:
         """Start at θ, with other features if some that were not taken violate."""
         self.theta = at.theta
-        rows = self.objective.classes
-        parts = zip(rows, self.objective.matrix(at.theta), strict=True)
+        parts = zip(self.rows, self.objective.matrix(at.theta), strict=True)
         margins = [np.concatenate([block.image(row) for block in part.blocks]) for part, row in parts]
         self.u = np.ascontiguousarray((self.weights * (1.0 - np.stack(margins))).T)
         outside = np.ones(len(violations), dtype=np.bool_)
@@ -129,7 +129,7 @@ class _Groups:
         support = np.flatnonzero((whole.lengths(self.theta) > 0.0) | (whole.factor == 0.0))
         if not len(support):
             return
-        first = whole.classes[0].columns(support)
+        first = self.rows[0].columns(support)
         rows = [first, *(first.relabelled(y, self.weights**2) for y in self.signs.T[1:])]
         objective = JointObjective(rows, whole.potential, whole.eta, whole.factor[support])
         where = np.append(support, whole.single.size - 1)

@@ -7,7 +7,7 @@ Newton's equations are solved by a factorisation where they are small, else by c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def smooth_iterates(objective: JointObjective, theta: Vector) -> Iterator[Evalua
 
 def newton_direction(
     objective: JointObjective,
-    quadratic: JointQuadratic,
+    quadratic: JointCurvature,
     theta: Vector,
     gradient: Vector,
     accuracy: float = FORCING,
@@ -50,10 +50,12 @@ def newton_direction(
         return quadratic.solve(penalty.across, gradient)
     if quadratic.gram and len(theta) <= DIRECT:
         return solve_positive(quadratic.matrix_with(penalty), gradient, quadratic.noise, FLOOR)
-    diagonal = 2.0 * objective.single.rows.gram_diagonal + np.append(penalty.across, 0.0)
-    preconditioner = np.tile(np.where(diagonal > 0.0, diagonal, 1.0), len(objective.classes))
     return conjugate_gradients(
-        lambda d: quadratic.product(d) + penalty.product(d), gradient, preconditioner, accuracy, max_steps
+        lambda d: quadratic.product(d) + penalty.product(d),
+        gradient,
+        penalty.preconditioner(quadratic.diagonal),
+        accuracy,
+        max_steps,
     )
 
 
@@ -80,41 +82,92 @@ class PenaltyCurvature:
         product[:, :-1] = self.across * D[:, :-1] - self.direction * (self.less * projection)
         return product.ravel()
 
+    def preconditioner(self, diagonal: Matrix) -> Vector:
+        """The diagonal of the curvature, if the loss has this one, a row per class or one for all."""
+        whole = np.tile(diagonal, (self.classes // len(diagonal), 1))
+        whole[:, :-1] += self.across
+        return np.where(whole > 0.0, whole, 1.0).ravel()
 
-class JointQuadratic:
-    """The quadratics of all classes as one, for the line search."""
 
-    def __init__(self, objective: JointObjective, theta: Vector) -> None:
-        self.matrix, self.theta = objective.matrix, theta
-        self.noise = rounding_level(objective.single.rows.loss_at_zero.value, objective.single.size)
-        self.gram = len(objective.classes) * objective.single.size**2 <= GRAM_ENTRIES
-        pairs = zip(objective.classes, self.matrix(theta), strict=True)
-        self.parts = [ActiveQuadratic(rows, row, gram=self.gram) for rows, row in pairs]
+class JointCurvature:
+    """The curvature of the loss at θ, which does not tie the classes: a matrix H for each.
+
+    Parameters
+    ----------
+    matrices : sequence of arrays
+        The H.
+    noise : float
+        The rounding of a gradient.
+    """
+
+    gram = True
+    """Whether the matrices are there."""
+
+    def __init__(self, matrices: Sequence[Matrix], noise: float) -> None:
+        self._matrices, self.noise = matrices, noise
+
+    @property
+    def matrices(self) -> Sequence[Matrix]:
+        """H, class by class."""
+        return self._matrices
+
+    @property
+    def diagonal(self) -> Matrix:
+        """The diagonals of the H, or bounds of them: a row per class, or one for all."""
+        return np.stack([np.diagonal(H) for H in self.matrices])
 
     def product(self, d: Vector) -> Vector:
-        pairs = zip(self.parts, self.matrix(d), strict=True)
-        return np.concatenate([part.H @ row if self.gram else part.product(row) for part, row in pairs])
+        """H d, class by class."""
+        rows = d.reshape(len(self.matrices), -1)
+        return np.concatenate([H @ row for H, row in zip(self.matrices, rows, strict=True)])
 
     def solve(self, diagonal: Vector, gradient: Vector) -> Vector:
         """Where the same diagonal is all that the penalty adds, the classes do not see each other."""
         solutions = []
-        for part, row in zip(self.parts, self.matrix(gradient), strict=True):
-            A = part.H.copy()
+        for H, row in zip(self.matrices, gradient.reshape(len(self.matrices), -1), strict=True):
+            A = H.copy()
             A.flat[: -1 : len(A) + 1] += diagonal
             solutions.append(solve_positive(A, row, self.noise, FLOOR))
         return np.concatenate(solutions)
 
     def matrix_with(self, penalty: PenaltyCurvature) -> Matrix:
         """The Hessian: a block for each class, and the penalty's, which ties them feature by feature."""
-        C, p = len(self.parts), len(self.parts[0].c)
+        C, p = len(self.matrices), len(self.matrices[0])
         A = np.zeros((C, p, C, p))
-        for c, part in enumerate(self.parts):
-            A[c, :, c, :] = part.H
+        for c, H in enumerate(self.matrices):
+            A[c, :, c, :] = H
         ties = np.einsum("cidi->cdi", A)[:, :, :-1]  # a view
         ties -= penalty.less * penalty.direction[:, np.newaxis] * penalty.direction
         for c in range(C):
             ties[c, c] += penalty.across
         return A.reshape(C * p, C * p)
+
+
+class JointQuadratic(JointCurvature):
+    """The quadratics of all classes as one, for the line search."""
+
+    def __init__(self, objective: JointObjective, theta: Vector) -> None:
+        assert objective.in_memory is not None
+        single = objective.single
+        super().__init__([], rounding_level(single.rows.loss_at_zero.value, single.size))
+        self.matrix, self.theta, self.rows = objective.matrix, theta, single.rows
+        self.gram = len(objective.classes) * single.size**2 <= GRAM_ENTRIES
+        pairs = zip(objective.in_memory, self.matrix(theta), strict=True)
+        self.parts = [ActiveQuadratic(rows, row, gram=self.gram) for rows, row in pairs]
+
+    @property
+    def matrices(self) -> Sequence[Matrix]:
+        return [part.H for part in self.parts]
+
+    @property
+    def diagonal(self) -> Matrix:
+        return 2.0 * self.rows.gram_diagonal[np.newaxis]
+
+    def product(self, d: Vector) -> Vector:
+        if self.gram:
+            return super().product(d)
+        pairs = zip(self.parts, self.matrix(d), strict=True)
+        return np.concatenate([part.product(row) for part, row in pairs])
 
     def advance(self, d: Vector) -> float:
         return sum(part.advance(row) for part, row in zip(self.parts, self.matrix(d), strict=True))

@@ -146,3 +146,44 @@ def centre(root, codes, u, beta):
             for k in range(root.size):
                 u[k, c] -= step * (root[k] if codes[k] == c else -root[k])
             beta[c] += step
+
+
+@compiled
+def sweep_model(H, R, W, slopes, ridge, scale, sweeps, accuracy, g, h, w):
+    """Sweeps on Σ_c (R_c·D_c + ½ D_cᵀH_cD_c) + Σ_j (slopes_j ‖W_j‖ + ridge_j ‖W_j‖²/2), in place.
+
+    D are the moves of W. R is the gradient of the quadratic part, and brought along. Ends with the first
+    sweep that meets no violation above the accuracy; returns the largest that the last one has met, in units
+    of the scale.
+    """
+    worst = 0.0
+    for _ in range(sweeps):
+        worst = 0.0
+        for j in range(W.shape[0]):
+            old = 0.0
+            pull = 0.0
+            for c in range(g.size):
+                g[c] = R[c, j] + ridge[j] * W[j, c]
+                h[c] = H[c, j, j] + ridge[j]
+                old += W[j, c] * W[j, c]
+                pull += g[c] * g[c]
+            old = np.sqrt(old)
+            violation = max(np.sqrt(pull) - slopes[j], 0.0)
+            if old > 0.0:
+                violation = 0.0
+                for c in range(g.size):
+                    violation += (g[c] + slopes[j] * W[j, c] / old) ** 2
+                violation = np.sqrt(violation)
+            if violation == 0.0:
+                continue
+            worst = max(worst, violation * scale[j])
+            _shrink(W[j], g, h, slopes[j], w)
+            for c in range(g.size):
+                move = w[c] - W[j, c]
+                W[j, c] = w[c]
+                if move != 0.0:
+                    for i in range(R.shape[1]):
+                        R[c, i] += H[c, j, i] * move
+        if worst <= accuracy:
+            break
+    return worst

@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -29,20 +30,36 @@ from majorant.rows import MemoryRows, Rows
 from majorant.rows.block import Block
 from majorant.rows.memory import joined
 from majorant.solvers.newton.models import minimise_kinked, minimise_smooth, tangent_slopes
-from majorant.solvers.newton.search import ROUNDING, SUFFICIENT
+from majorant.solvers.newton.search import ROUNDING, SUFFICIENT, Penalised
 from majorant.solvers.way import Way
 from majorant.status import Evaluated, Iterate, Matrix, Underway, Vector
 
 # Up to how many features a matrix of all of them travels with every pass.
 MAX_FEATURES = 3000
 
-# The entries of the sample, if it were dense; how far its problem is solved, and for how many steps.
+# The entries of the sample, if it were dense, and the least step from one of its rows to the next: rows that
+# are elsewhere are to stay there. How far its problem is solved, and for how many steps.
 SAMPLED = 16_000_000
+LEAST_STEP = 8
 SAMPLE_TOLERANCE = 1e-4
 SAMPLE_STEPS = 200
 
 # Parts of a step whose loss a pass brings along.
 PARTS = (0.5, 0.25, 0.0625, 1 / 256)
+
+
+class Seen(Protocol):
+    """What a pass brings, as far as the step looks at it: the loss at its end and at shorter ones."""
+
+    @property
+    def loss(self) -> float: ...
+    @property
+    def shorter(self) -> Vector: ...
+
+
+AnySeen = TypeVar("AnySeen", bound=Seen)
+Look = Callable[[Vector, Vector | None], AnySeen]
+"""The end of a step, and the step ↦ what a pass brings from there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,28 +79,31 @@ def view(theta: Vector, d: Vector | None, block: Block) -> View:
     """The block's part of the view at θ, at the end of the step d."""
     p = len(theta)
     margins = block.image(theta)
-    shorter = np.zeros(0)
-    if d is not None:
-        back = block.image(d)
-        losses = [block.s @ SquaredHinge.value(margins - (1.0 - t) * back) for t in PARTS]
-        shorter = np.array(losses)
     H, c = np.zeros((p, p)), np.zeros(p)
     block.add_rows(np.flatnonzero(margins < 1.0), 1.0, H, c)
     block.mirror(H)
-    return View(float(block.s @ SquaredHinge.value(margins)), H, c, shorter)
+    loss = float(block.s @ SquaredHinge.value(margins))
+    return View(loss, H, c, losses_on_the_way(margins, d, block))
+
+
+def losses_on_the_way(margins: Vector, d: Vector | None, block: Block) -> Vector:
+    """The loss at the parts of the step d, from the margins at its end; empty without a step."""
+    if d is None:
+        return np.zeros(0)
+    back = block.image(d)
+    return np.array([block.s @ SquaredHinge.value(margins - (1.0 - t) * back) for t in PARTS])
 
 
 def sample_of(rows: Rows, step: int) -> MemoryRows:
     """Every so-manieth row, weighed as many times, in memory: one pass."""
+    (blocks,) = rows.thinned([rows], step)
+    return MemoryRows.of(joined(blocks))
 
-    def take(block: Block) -> Block:
-        part = block.rows(slice(None, None, step))
-        part.s = step * part.s
-        # A copy with all columns: rows of a CSR block hold on to the whole of it.
-        return part.columns(np.arange(block.n_features))
 
-    # One block, since a solver has a matrix for each.
-    return MemoryRows.of(joined(list(rows.ask(take))))
+def sample_step(rows: Rows) -> int:
+    """Which rows are a sample: every so-manieth. They take their part of the memory, and are few of all."""
+    entries = min(SAMPLED, max(1, rows.room // 8))
+    return max(LEAST_STEP, math.ceil(rows.n_samples * (rows.n_features + 1) / entries))
 
 
 def iterates_in_passes(
@@ -102,7 +122,8 @@ def iterates_in_passes(
         start = yield from _solution_of_sample(objective, way.end, solve_sample)
         iterates = pass_iterates(objective, objective.rows, start)
         first = next(iterates)
-        if first.value < way.end.value:
+        # (A sample that leads nowhere must not look like a run that has come to a halt.)
+        if first.value < way.end.value and not np.array_equal(first.theta, way.end.theta):
             yield first
             yield from iterates
     yield from _steps(objective, way.end)
@@ -112,8 +133,7 @@ def _solution_of_sample(
     objective: Objective, start: Evaluated, solve_sample: Callable[[Objective], Iterator[Iterate]]
 ) -> Generator[Iterate, None, Vector]:
     rows, theta = objective.rows, start.theta
-    step = math.ceil(rows.n_samples * objective.size / min(SAMPLED, max(1, rows.room // 8)))
-    sample = replace(objective, rows=sample_of(rows, step))
+    sample = replace(objective, rows=sample_of(rows, sample_step(rows)))
     for n, at in enumerate(solve_sample(sample)):
         yield Underway(start.theta, start.value)
         if isinstance(at, Evaluated):
@@ -132,13 +152,17 @@ def _steps(objective: Objective, start: Evaluated) -> Iterator[Iterate]:
 
 def pass_iterates(objective: Objective, rows: Rows, theta: Vector) -> Iterator[Evaluated]:
     """Newton's method with one pass over the rows for each step that is right at once."""
-    seen = rows.total(partial(view, theta, None))
+
+    def look(theta: Vector, d: Vector | None) -> View:
+        return rows.total(partial(view, theta, d))
+
+    seen = look(theta, None)
     value = seen.loss + objective.penalty(theta)
     while True:
         at = Evaluated(theta, value, seen.H @ theta - seen.c, carried=True)
         yield at
         target, predicted = _minimised(objective, seen, at)
-        moved = _step(objective, rows, at, target, predicted)
+        moved = step(objective, at, target, predicted, look)
         if moved is None:
             # No way down that these numbers can tell: what is yielded again ends the run.
             continue
@@ -151,10 +175,10 @@ def _minimised(objective: Objective, seen: View, at: Evaluated) -> tuple[Vector,
     return minimise_kinked(objective, seen.H, seen.c, at, tangent_slopes(objective, at.theta))
 
 
-def _step(
-    objective: Objective, rows: Rows, at: Evaluated, target: Vector, predicted: float
-) -> tuple[Vector, float, View] | None:
-    """Where the step leads, Φ and the view there; None if Φ does not fall on the way."""
+def step(
+    objective: Penalised, at: Evaluated, target: Vector, predicted: float, look: Look[AnySeen]
+) -> tuple[Vector, float, AnySeen] | None:
+    """Where the step leads, Φ and what is seen there; None if Φ does not fall on the way."""
 
     def enough(t: float, reached: float) -> bool:
         return reached <= at.value - SUFFICIENT * t * predicted + ROUNDING * abs(at.value)
@@ -163,7 +187,7 @@ def _step(
     whole = 1.0
     while whole > 1e-10:
         end = at.theta + whole * d
-        seen = rows.total(partial(view, end, whole * d))
+        seen = look(end, whole * d)
         reached = seen.loss + objective.penalty(end)
         if enough(whole, reached):
             return end, reached, seen
@@ -171,7 +195,7 @@ def _step(
             t = whole * part
             between = at.theta + t * d
             if enough(t, loss + objective.penalty(between)):
-                seen = rows.total(partial(view, between, None))
+                seen = look(between, None)
                 return between, seen.loss + objective.penalty(between), seen
         whole *= PARTS[-1] / 2.0
     return None

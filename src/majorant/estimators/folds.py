@@ -1,0 +1,245 @@
+"""The folds of a cross-validation: in each a path, scored on the rows that the fold leaves out.
+
+In memory the rows of a fold are copied. Elsewhere they stay where they are, and a fold is a view of all rows
+in which those that it leaves out weigh nothing (`rows/folds.py`). Folds are then trained at the same time, so
+that one pass over the rows serves all of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from copy import copy
+from functools import partial, reduce
+from operator import add
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import _safe_indexing
+
+from majorant.callbacks import ModelsProgress
+from majorant.estimators.convoys import in_convoy
+from majorant.estimators.linear import LinearClassifier
+from majorant.estimators.path import follow
+from majorant.estimators.sources import Cut
+from majorant.estimators.svc import SparseSVC
+from majorant.estimators.training import Training
+from majorant.rows.elsewhere import Place, ViewedRows, survey_together
+from majorant.rows.folds import held_out_counts, held_out_scores, without_fold
+from majorant.status import Matrix, Status, Vector
+
+# Entries of the matrices that the problems of all folds may ask for in one pass; of the coefficients that go
+# along with one; and scores that come back from one.
+MATRICES = 3000**2
+COEFFICIENTS = 4_000_000
+SCORES = 4_000_000
+
+# What can be told from how many rows of each class are taken for each.
+COUNTED = (None, "accuracy", "balanced_accuracy")
+
+
+class Fold(NamedTuple):
+    """What is left of a fold."""
+
+    scores: Vector
+    """For every strength."""
+    supports: list[NDArray[np.int32]]
+    """The indices of the features, for every strength."""
+    failed: list[SparseSVC]
+    """The models that did not converge."""
+
+
+def fold_in_memory(
+    template: SparseSVC,
+    X: Any,
+    y: Any,
+    sample_weight: Vector | None,
+    split: tuple[NDArray[np.intp], NDArray[np.intp]],
+    strengths: Vector,
+    scorer: Any,
+    score_params: Mapping[str, Any],
+    progress: ModelsProgress,
+) -> Fold:
+    """One fold of rows that are in memory."""
+    train, test = split
+    weights = None if sample_weight is None else sample_weight[train]
+    training = Training(clone(template), _safe_indexing(X, train), _safe_indexing(y, train), weights)
+    X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
+    extra = {
+        name: _safe_indexing(value, test) if value is not None else None
+        for name, value in score_params.items()
+    }
+    scores, supports, failed = [], [], []
+    for model in follow(training, strengths):
+        if model.status_ is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if not model.converged_:
+            failed.append(model)
+        scores.append(scorer(copy(model).densify(), X_test, y_test, **extra))
+        # Indices, not coefficients: what is kept of a strength is as small as its model.
+        supports.append(model.support_.astype(np.int32))
+        progress.advance(f"lam {model.lam_:.3g}  score {scores[-1]:.4g}")
+    return Fold(np.array(scores, dtype=np.float64), supports, failed)
+
+
+# Elsewhere -------------------------------------------------------------------------------------------------
+
+
+def folds_elsewhere(
+    training: Training, cut: Cut, strengths: Vector, scoring: Any, scorer: Any, progress: ModelsProgress
+) -> list[Fold]:
+    """All folds of rows that are not in memory, as many at the same time as their answers leave room for."""
+    whole = training.rows[0]
+    assert isinstance(whole, ViewedRows)
+    stochastic = training.solver_for(training.objectives(training.potential)[0]).stochastic
+    room = MATRICES // (len(training.rows) * (training.n_features + 1) ** 2)
+    at_once = 1 if stochastic else max(1, min(cut.number, room))
+    trainings = [training.on(parts) for parts in _rows_by_fold(training, whole, cut, at_once)]
+    judge = _Judge(whole.place, training, scoring, scorer)
+    waiting = deque(range(cut.number))
+    done: dict[int, Fold] = {}
+
+    def work() -> None:
+        while True:
+            try:
+                fold = waiting.popleft()
+            except IndexError:
+                return
+            done[fold] = run(fold)
+
+    def run(fold: int) -> Fold:
+        try:
+            return _fold_elsewhere(trainings[fold], fold, strengths, judge, progress)
+        except BaseException:
+            waiting.clear()  # the others need not begin
+            raise
+
+    if at_once == 1:
+        work()
+    else:
+        in_convoy(whole.place, [work] * at_once)
+    return [done[fold] for fold in range(cut.number)]
+
+
+def _fold_elsewhere(
+    training: Training, fold: int, strengths: Vector, judge: _Judge, progress: ModelsProgress
+) -> Fold:
+    models, supports, failed = [], [], []
+    for model in follow(training, strengths):
+        if model.status_ is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if not model.converged_:
+            failed.append(model)
+        models.append(sp.csr_array(model._coefficients()))
+        supports.append(model.support_.astype(np.int32))
+        progress.advance(f"lam {model.lam_:.3g}  {len(model.support_)} features")
+    return Fold(judge.scores(fold, models), supports, failed)
+
+
+def _rows_by_fold(training: Training, whole: ViewedRows, cut: Cut, at_once: int) -> list[list[ViewedRows]]:
+    """For each fold the rows that are not in it, as every problem labels them, surveyed."""
+    folds = range(cut.number)
+    sizes = whole.n_samples - cut.folds.sizes(cut.counts)
+    parts = _surveyed(whole, [partial(without_fold, k, None) for k in folds], sizes, training, at_once)
+    weights = np.array([_class_weights(rows) for rows in parts])
+    if not np.all(weights > 0.0):
+        fold, code = np.argwhere(weights <= 0.0)[0]
+        (label,) = training.classes[code : code + 1].tolist()
+        raise ValueError(
+            f"Without fold {fold}, class {label!r} has no sample with a positive weight: take fewer folds."
+        )
+    if training.estimator.class_weight != "balanced":
+        return parts
+    # In every fold the classes that are left weigh the same.
+    assert cut.factors is not None
+    weights /= cut.factors
+    factors = weights.sum(axis=1, keepdims=True) / (weights.shape[1] * weights) / cut.factors
+    views = [partial(without_fold, k, factors[k]) for k in folds]
+    return _surveyed(whole, views, sizes, training, at_once)
+
+
+def _surveyed(
+    whole: ViewedRows, views: Sequence[Any], sizes: NDArray[np.int64], training: Training, at_once: int
+) -> list[list[ViewedRows]]:
+    n_classes = len(training.classes)
+    folds = [whole.weighed(view, size) for view, size in zip(views, sizes.tolist(), strict=True)]
+    parts = [
+        [rows] if n_classes == 2 else [rows.against_the_rest(code) for code in range(n_classes)]
+        for rows in folds
+    ]
+    for start in range(0, len(parts), at_once):
+        survey_together([rows for fold in parts[start : start + at_once] for rows in fold])
+    return parts
+
+
+def _class_weights(parts: Sequence[ViewedRows]) -> list[float]:
+    """What each class weighs: at θ = 0 every row loses its weight."""
+    if len(parts) == 1:
+        return [parts[0].survey.negative.value, parts[0].survey.positive.value]
+    return [rows.survey.positive.value for rows in parts]
+
+
+class _Judge:
+    """Scores the models of a fold on the rows that it leaves out, many of them in one pass."""
+
+    def __init__(self, place: Place, training: Training, scoring: Any, scorer: Any) -> None:
+        self.place, self.classes, self.scorer = place, training.classes, scorer
+        self.counted = scoring in COUNTED
+        self.n_samples, self.n_features = training.rows[0].n_samples, training.n_features
+
+    def scores(self, fold: int, models: Sequence[Any]) -> Vector:
+        """The score of every model, given as θ, a row per class, in a sparse array."""
+        columns = models[0].shape[0]
+        batch = COEFFICIENTS // (columns * models[0].shape[1])
+        if not self.counted:
+            batch = min(batch, SCORES // (columns * self.n_samples))
+        batches = [models[i : i + max(1, batch)] for i in range(0, len(models), max(1, batch))]
+        of = self._by_counts if self.counted else self._by_scores
+        found = [score for part in batches for score in of(fold, [theta.toarray() for theta in part])]
+        return np.array(found, dtype=np.float64)
+
+    def _by_counts(self, fold: int, models: Sequence[Matrix]) -> list[float]:
+        C = len(self.classes)
+        counts = reduce(add, self.place.ask(partial(held_out_counts, fold, models, C)))
+        # One row for every pair of a class and what is taken for it, which weighs as much as there are such.
+        true, taken = np.divmod(np.arange(C * C), C)
+        answers = np.eye(C)[taken] if C > 2 else 2.0 * taken - 1.0
+        scores = []
+        for theta, pairs in zip(models, counts.reshape(len(models), -1), strict=True):
+            some = pairs > 0
+            judged, y = Judged(self.classes, theta), self.classes[true[some]]
+            scores.append(self.scorer(judged, answers[some], y, sample_weight=pairs[some]))
+        return scores
+
+    def _by_scores(self, fold: int, models: Sequence[Matrix]) -> list[float]:
+        question = partial(held_out_scores, fold, models, len(self.classes))
+        codes, blocks = zip(*self.place.ask(question), strict=True)
+        y, values = self.classes[np.concatenate(codes)], np.concatenate(blocks, axis=1)
+        return [
+            self.scorer(Judged(self.classes, theta), value[:, 0] if len(theta) == 1 else value, y)
+            for theta, value in zip(models, values, strict=True)
+        ]
+
+
+class Judged(LinearClassifier, BaseEstimator):  # type: ignore[misc]
+    """A model whose decisions on some rows are known: to a scorer, these are the rows.
+
+    Parameters
+    ----------
+    classes : array (n_classes,)
+    theta : array (n_rows, n_features + 1)
+        Coefficients, the intercept last, of one row for two classes.
+    """
+
+    def __init__(self, classes: NDArray[Any], theta: Matrix) -> None:
+        self.classes, self.theta = classes, theta
+        self.classes_, self.coef_, self.intercept_ = classes, theta[:, :-1], theta[:, -1]
+        self.support_ = np.flatnonzero(self.coef_.any(axis=0))
+        self.n_features_in_ = self.coef_.shape[1]
+
+    def decision_function(self, X: NDArray[Any]) -> NDArray[Any]:
+        """The decisions themselves."""
+        return X
