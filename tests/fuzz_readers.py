@@ -2,10 +2,13 @@
 
 The first byte of an input chooses the format, the rest is the content. Any error but a DataFileError is a
 find; so is LIBSVM text of which `reference` has another opinion. The kernels run as Python
-(NUMBA_DISABLE_JIT=1, set by the test that runs this), so that atheris sees their branches too.
+(NUMBA_DISABLE_JIT=1, set by the test that runs this), so that atheris sees their branches too. The same
+options and corpus lead to the same inputs, on Linux at least.
 """
 
+import ctypes
 import io
+import os
 import re
 import sys
 import warnings
@@ -50,7 +53,21 @@ def read_one(content):
             assert found.y.tolist() == [label for label, _ in expected]
 
 
+ADDR_NO_RANDOMIZE = 0x0040000
+
+
+def leave_nothing_to_chance():
+    """Begin again with everything at the same address: what libFuzzer tries next depends on addresses."""
+    if os.environ.get("PYTHONHASHSEED") == "0":
+        return
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None)
+        libc.personality(libc.personality(0xFFFFFFFF) | ADDR_NO_RANDOMIZE)
+    os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | {"PYTHONHASHSEED": "0"})
+
+
 if __name__ == "__main__":
+    leave_nothing_to_chance()
     warnings.simplefilter("ignore")
     atheris.Setup(sys.argv, read_one)
     atheris.Fuzz()

@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,8 @@ from majorant.datasets.wanted import Wanted
 from majorant.errors import DataFileError
 
 HERE = Path(__file__).parent
+RUNS = 100_000
+"""Of the coverage-guided fuzzer: half a minute."""
 FIXED = settings(deadline=None, derandomize=True, max_examples=60)
 
 
@@ -220,19 +223,50 @@ def seeds():
     yield b"\x06" + buffer.getvalue()
 
 
+def finding(answer, directory):
+    """What a fuzzer has found: the traceback, which atheris prints to stdout, and the input."""
+    _, _, traceback = answer.stdout.partition("=== Uncaught Python exception: ===")
+    inputs = [f"{path.name}: {path.read_bytes().hex()}" for path in sorted(directory.glob("*-*"))]
+    return "\n".join([traceback.strip() or answer.stderr[-3000:], *inputs])
+
+
 @pytest.mark.slow
-def test_coverage_guided(tmp_path):
+def test_what_a_fuzzer_finds_is_shown(tmp_path):
     pytest.importorskip("atheris", reason="atheris has no wheel for this Python or platform")
-    for number, seed in enumerate(seeds()):
-        (tmp_path / f"seed-{number}").write_bytes(seed)
+    code = (
+        "import sys, atheris\n"
+        "def judge(content):\n    if content: raise KeyError('a find')\n"
+        "atheris.Setup(sys.argv, judge)\natheris.Fuzz()"
+    )
+    answer = run(["-c", code], "-runs=10", "-seed=1", f"-artifact_prefix={tmp_path}/")
+    assert answer.returncode != 0
+    shown = finding(answer, tmp_path)
+    assert "Traceback" in shown
+    assert "KeyError: 'a find'" in shown
+    (content,) = (path.read_bytes() for path in tmp_path.glob("crash-*"))
+    assert shown.endswith(content.hex())
+
+
+@pytest.mark.slow
+def test_coverage_guided(tmp_path, monkeypatch):
+    """The same inputs every time: what this finds, it finds again."""
+    pytest.importorskip("atheris", reason="atheris has no wheel for this Python or platform")
+    begin, found = tmp_path / "seeds", tmp_path / "found"
+    begin.mkdir()
+    found.mkdir()
+    with monkeypatch.context() as patch:  # .npz and .mat have the date in them
+        patch.setattr(time, "localtime", lambda *_: time.gmtime(365 * 24 * 3600 * 15))
+        patch.setattr(time, "asctime", lambda *_: "Thu Jan  1 00:00:00 1970")
+        for number, seed in enumerate(seeds()):
+            (begin / f"seed-{number}").write_bytes(seed)
     options = [
-        "-runs=300000",
-        "-max_total_time=60",
+        f"-runs={RUNS}",
         "-max_len=4096",
         "-seed=1",
+        "-reload=0",  # which looks at the clock
         "-rss_limit_mb=0",  # the peak it would look at is inherited from the process of these tests
         f"-artifact_prefix={tmp_path}/",
     ]
-    answer = run([str(HERE / "fuzz_readers.py")], *options, str(tmp_path), NUMBA_DISABLE_JIT="1")
-    assert answer.returncode == 0, answer.stderr[-3000:]
-    assert "Done" in answer.stderr
+    answer = run([str(HERE / "fuzz_readers.py")], *options, str(found), str(begin), NUMBA_DISABLE_JIT="1")
+    assert answer.returncode == 0, finding(answer, tmp_path)
+    assert f"Done {RUNS} runs" in answer.stderr

@@ -197,7 +197,7 @@ def fit(estimator: Estimator, X: Any, y: Any, output: Output, saving: Checkpoint
     output.facts["compile_seconds"] = compiled.seconds
     spent = f"{seconds:.2f} s"
     if compiled.seconds > NOTICEABLE * max(seconds, 1.0):
-        spent += f", {compiled.seconds:.2f} s of it for compiling, which is kept for the next time"
+        spent += f", {compiled.seconds:.2f} s of it for compiling"
     certificate = Certificate(estimator.stationarity_, estimator.gap_)
     plural = "" if estimator.n_iter_ == 1 else "s"
     output.say(
