@@ -69,8 +69,12 @@ def client():
 
 @pytest.fixture(scope="module")
 def processes():
-    """Worker processes, which can be killed; a nanny starts them again."""
+    """Worker processes, which can be killed; a nanny starts them again.
+
+    On a busy machine that takes longer than the 15 seconds after which a LocalCluster gives a worker up.
+    """
     with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as c,
         distributed.Client(c) as client,
     ):
@@ -355,7 +359,15 @@ def kill(client, how_many=1):
 
 
 def wait_for_workers(client, n=2):
-    while len(client.scheduler_info(n_workers=-1)["workers"]) < n:
+    """Until so many work, and their nannies know: a worker that is killed before that is never replaced."""
+
+    def working(nanny):
+        return nanny.process is not None and nanny.process.status is distributed.core.Status.running
+
+    while (
+        len(client.scheduler_info(n_workers=-1)["workers"]) < n
+        or sum(map(working, client.cluster.workers.values())) < n
+    ):
         time.sleep(0.05)
 
 
