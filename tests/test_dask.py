@@ -21,6 +21,7 @@ from majorant.callbacks import Callback  # noqa: E402
 from majorant.datasets import on_dask  # noqa: E402
 from majorant.errors import ClusterLostError  # noqa: E402
 from majorant.rows import from_blocks  # noqa: E402
+from majorant.solvers.newton.passes import MAX_FEATURES  # noqa: E402
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -38,6 +39,13 @@ def load(i, classes=2, sparse=False):
 
 def load_sparse(i):
     return load(i, sparse=True)
+
+
+def load_wide(i):
+    """Too many features for a matrix of all of them."""
+    X, y, s = load(i, sparse=True)
+    rng = np.random.default_rng(i)
+    return sp.csr_array(sp.hstack([X, sp.random(ROWS, MAX_FEATURES, 0.01, random_state=rng)])), y, s
 
 
 def load_three(i):
@@ -113,6 +121,16 @@ def test_the_same_bits_as_a_stream(client, loader, options):
     assert same(fit(on_dask(source), **options), fit(source, **options))
 
 
+def test_many_features_have_the_same_bits_as_a_stream(client):
+    source = from_blocks(load_wide, BLOCKS)
+    there, here = fit(on_dask(source), penalty="l1", lam=20.0), fit(source, penalty="l1", lam=20.0)
+    assert there.solver_.name == here.solver_.name == "newton"
+    assert there.status_.converged
+    assert same(there, here)
+    X, y, s = in_memory(load_wide)
+    assert there.objective_ == pytest.approx(SparseSVC("l1", lam=20.0).fit(X, y, s).objective_, rel=1e-6)
+
+
 def test_the_same_minimum_as_in_memory(client):
     there = fit(on_dask(from_blocks(load, BLOCKS)), penalty="l1", lam=5.0)
     X, y, s = in_memory()
@@ -181,7 +199,8 @@ def test_x_never_comes_to_the_client(client, monkeypatch):
 
 
 @pytest.mark.slow
-def test_few_round_trips(client):
+@pytest.mark.parametrize("loader", [load, load_wide], ids=lambda loader: loader.__name__)
+def test_few_round_trips(client, loader):
     from majorant.rows import dask as module
 
     made = []
@@ -193,7 +212,7 @@ def test_few_round_trips(client):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module.Cluster, "__init__", remember)
-        fit(on_dask(from_blocks(load, BLOCKS)), penalty="l1", lam=5.0)
+        fit(on_dask(from_blocks(loader, BLOCKS)), penalty="l1", lam=5.0)
     assert sum(cluster.trips for cluster in made) <= 14
 
 

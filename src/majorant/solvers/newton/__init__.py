@@ -7,12 +7,14 @@
                  kinked     any                      columns.py      coordinate descent; Newton on the support
                  smooth     any                      conjugate.py    products with the active rows only
     ≤ 3,000      any        not in memory            passes.py       a pass over the rows for every step
+    otherwise    kinked (3) not in memory            few_columns.py  the same, with H of those that may move
 
 (1) Sparse rows are crowded if they have at least N² entries for N features. With fewer it is the Gram matrix
 that costs most, not the rows: for 10,000 rows × 1,000 features with 20 entries a row and ℓ2, 118 ms, not 22.
 So are those with at most 100 features; and all rows count as crowded where the other engines are no match:
 with a smooth penalty that is not quadratic, or with a feature that is not penalised.
 (2) Any quadratic penalty that leaves no feature out.
+(3) And convex: ℓ1. For all others such rows need a method without H, `mm-subspace` or `gradient`.
 
 Some potentials are approached over stepping stones (`solvers/way.py`).
 """
@@ -32,8 +34,9 @@ from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.base import Solver
 from majorant.solvers.newton.columns import column_iterates
 from majorant.solvers.newton.conjugate import conjugate_iterates
+from majorant.solvers.newton.few_columns import few_column_iterates, sample_for
 from majorant.solvers.newton.gram import carried_start, gram_iterates
-from majorant.solvers.newton.passes import MAX_FEATURES, iterates_in_passes
+from majorant.solvers.newton.passes import MAX_FEATURES, iterates_in_passes, pass_iterates, thinned
 from majorant.solvers.newton.row_side import row_side_iterates, suits
 from majorant.solvers.newton.working_set import working_set_iterates
 from majorant.solvers.way import Way, stronger_penalties
@@ -73,15 +76,23 @@ class Newton(Solver):
                 "needs a potential that is differentiable or concave on [0, ∞[, and "
                 f"{potential.name!r} is neither"
             )
-        if not isinstance(objective.rows, MemoryRows) and objective.size - 1 > MAX_FEATURES:
-            return f"takes at most {MAX_FEATURES:,} features where the rows are not in memory"
+        if isinstance(objective.rows, MemoryRows) or objective.size - 1 <= MAX_FEATURES:
+            return None
+        if potential.smooth or not potential.convex:
+            return f"takes at most {MAX_FEATURES:,} features where the rows are not in memory, but for 'l1'"
         return None
 
     def iterates(self, objective: Objective, theta: Vector, seed: int) -> Iterator[Iterate]:
         rows = objective.rows
         if not isinstance(rows, MemoryRows):
+            few = objective.size - 1 <= MAX_FEATURES
+            engine, take_sample = (pass_iterates, thinned) if few else (few_column_iterates, sample_for)
             yield from iterates_in_passes(
-                objective, theta, lambda sample: self.iterates(sample, sample.start(), seed)
+                objective,
+                theta,
+                engine,
+                take_sample,
+                lambda sample: self.iterates(sample, sample.start(), seed),
             )
             return
         descend = partial(self.descend, rows)

@@ -3,8 +3,8 @@ r"""Minimising the quadratic model of the loss plus the penalty: small, dense, i
     m(θ) = ½ θᵀHθ - c·θ + Σ_i c_i φ(w_i) + η/2 ‖w‖²
 
 All minimisers return a point where m is no larger than at the start, and by how much it fell. The first two
-stop when the violation has shrunk to a twentieth: the model changes with the active rows, so more would be
-wasted; less would take more passes over the data.
+stop when the violation has shrunk to a twentieth, or to what is asked for: the model changes with the active
+rows, so more would be wasted; less would take more passes over the data.
 
 `minimise_smooth`: Newton steps with the potential's own curvature, halved until m falls.
 `minimise_kinked`: rounds of coordinate sweeps, which find the signs, and a Cholesky solve on the support,
@@ -75,7 +75,12 @@ def minimise_smooth(objective: Objective, H: Matrix, c: Vector, theta: Vector) -
 
 
 def minimise_kinked(
-    objective: Objective, H: Matrix, c: Vector, at: Evaluated, slopes: Vector
+    objective: Objective,
+    H: Matrix,
+    c: Vector,
+    at: Evaluated,
+    slopes: Vector,
+    accuracy: float = ACCURACY,
 ) -> tuple[Vector, float]:
     """Coordinate descent and Cholesky on ½θᵀHθ - c·θ + Σ_j (slopes_j |θ_j| + ridge_j θ_j²/2).
 
@@ -85,14 +90,14 @@ def minimise_kinked(
 
     ridge = _ridge(objective)
     violations = np.abs(objective.subgradient(at)) / _lengths(H, ridge)
-    accuracy = ACCURACY * float(np.max(violations))
+    goal = accuracy * float(np.max(violations))
     model = _KinkedModel(H, c, slopes, ridge)
     theta, r = at.theta.copy(), at.loss_gradient.copy()
     start = model.value(theta, r)
     # Sweeps over few features cost next to nothing beside a call of LAPACK.
     sweeps = int(np.clip(SWEEP_WORK / len(theta) ** 2, 20, 400))
     for _ in range(ROUNDS):
-        if descend(H, r, theta, slopes, ridge, sweeps, accuracy) <= accuracy:
+        if descend(H, r, theta, slopes, ridge, sweeps, goal) <= goal:
             break
         theta, r = model.solve_on_support(theta, r)
     return theta, max(start - model.value(theta, r), 0.0)

@@ -11,7 +11,8 @@ right part of it is known, and one more pass brings the model there. The gradien
 in `gram.py`; the certificate is computed afresh by the driver.
 
 From zero, the steps begin at the solution of a sample of the rows that fits into memory, which takes one
-pass.
+pass. That, and the step, are the same for the many features of `few_columns.py`, of which a pass brings the
+H of some.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -43,6 +45,23 @@ SAMPLE_STEPS = 200
 PARTS = (0.5, 0.25, 0.0625, 1 / 256)
 
 
+class Seen(Protocol):
+    """What a pass brings, as far as the step looks at it: the loss at its end and at shorter ones."""
+
+    @property
+    def loss(self) -> float: ...
+    @property
+    def shorter(self) -> Vector: ...
+
+
+AnySeen = TypeVar("AnySeen", bound=Seen)
+Look = Callable[[Vector, Vector | None], AnySeen]
+"""The end of a step, and the step ↦ what a pass brings from there."""
+Engine = Callable[[Objective, Evaluated], Iterator[Evaluated]]
+"""The objective and a start ↦ Newton's iterates from there on, with the start itself. Its gradient may be a
+sample's."""
+
+
 @dataclass(frozen=True, eq=False)
 class View:
     """What a pass brings from a point, and from shorter steps towards it; blocks' views add up."""
@@ -60,82 +79,110 @@ def view(theta: Vector, d: Vector | None, block: Block) -> View:
     """The block's part of the view at θ, at the end of the step d."""
     p = len(theta)
     margins = block.image(theta)
-    shorter = np.zeros(0)
-    if d is not None:
-        back = block.image(d)
-        losses = [block.s @ SquaredHinge.value(margins - (1.0 - t) * back) for t in PARTS]
-        shorter = np.array(losses)
     H, c = np.zeros((p, p)), np.zeros(p)
     block.add_rows(np.flatnonzero(margins < 1.0), 1.0, H, c)
     block.mirror(H)
-    return View(float(block.s @ SquaredHinge.value(margins)), H, c, shorter)
+    loss = float(block.s @ SquaredHinge.value(margins))
+    return View(loss, H, c, losses_on_the_way(margins, d, block))
+
+
+def losses_on_the_way(margins: Vector, d: Vector | None, block: Block) -> Vector:
+    """The loss at the parts of the step d, from the margins at its end; empty without a step."""
+    if d is None:
+        return np.zeros(0)
+    back = block.image(d)
+    return np.array([block.s @ SquaredHinge.value(margins - (1.0 - t) * back) for t in PARTS])
 
 
 def sample_of(rows: Rows, step: int) -> MemoryRows:
     """Every so-manieth row, weighed as many times, in memory: one pass."""
+    return MemoryRows.of(list(rows.ask(partial(_every, step))))
 
-    def take(block: Block) -> Block:
-        part = block.rows(slice(None, None, step))
-        part.s = step * part.s
-        # A copy with all columns: rows of a CSR block hold on to the whole of it.
-        return part.columns(np.arange(block.n_features))
 
-    return MemoryRows.of(list(rows.ask(take)))
+def sample_by_entries(rows: Rows, entries: int) -> MemoryRows:
+    """As many rows as have about so many entries, weighed to stand for all, in memory: one pass."""
+    return MemoryRows.of(list(rows.ask(partial(_some, max(1, entries // rows.n_parts)))))
+
+
+def _every(step: int, block: Block) -> Block:
+    part = block.rows(slice(None, None, step))
+    part.s = step * part.s
+    # A copy with all columns: rows of a CSR block hold on to the whole of it.
+    return part.columns(np.arange(block.n_features))
+
+
+def _some(entries: int, block: Block) -> Block:
+    size = block.n_samples * block.n_features if block.dense else block.sparse_entries
+    return _every(max(1, -(-size // entries)), block)
 
 
 def iterates_in_passes(
-    objective: Objective, theta: Vector, solve_sample: Callable[[Objective], Iterator[Iterate]]
+    objective: Objective,
+    theta: Vector,
+    engine: Engine,
+    take_sample: Callable[[Rows], MemoryRows],
+    solve_sample: Callable[[Objective], Iterator[Iterate]],
 ) -> Iterator[Iterate]:
     """θ itself, then Newton's steps; from zero, by way of a sample.
 
     A non-convex potential is approached over stepping stones on all rows instead: a sample would decide in
     which of the minima it ends.
     """
-    way = Way(objective, objective.evaluate(theta), _steps)
+    steps = partial(_steps, engine)
+    way = Way(objective, objective.evaluate(theta), steps)
     yield way.end
     if not objective.potential.convex:
         yield from way.over_stepping_stones()
     elif not theta[:-1].any():
-        start = yield from _solution_of_sample(objective, way.end, solve_sample)
-        iterates = pass_iterates(objective, objective.rows, start)
+        sample = replace(objective, rows=take_sample(objective.rows))
+        start = yield from _solution_of_sample(sample, way.end, solve_sample)
+        iterates = engine(objective, start)
         first = next(iterates)
         if first.value < way.end.value:
             yield first
             yield from iterates
-    yield from _steps(objective, way.end)
+    yield from steps(objective, way.end)
+
+
+def thinned(rows: Rows) -> MemoryRows:
+    """The sample for rows of few features."""
+    return sample_of(rows, max(1, rows.n_samples * (rows.n_features + 1) // SAMPLED))
 
 
 def _solution_of_sample(
-    objective: Objective, start: Evaluated, solve_sample: Callable[[Objective], Iterator[Iterate]]
-) -> Generator[Iterate, None, Vector]:
-    rows, theta = objective.rows, start.theta
-    step = max(1, rows.n_samples * objective.size // SAMPLED)
-    sample = replace(objective, rows=sample_of(rows, step))
+    sample: Objective, start: Evaluated, solve_sample: Callable[[Objective], Iterator[Iterate]]
+) -> Generator[Iterate, None, Evaluated]:
+    """Where the sample's Φ is least, more or less, and its gradient there."""
+    found = start
     for n, at in enumerate(solve_sample(sample)):
         yield Underway(start.theta, start.value)
         if isinstance(at, Evaluated):
-            theta = at.theta
+            found = at
             if n >= SAMPLE_STEPS or sample.estimate(at).error <= SAMPLE_TOLERANCE:
                 break
-    return theta
+    return found
 
 
-def _steps(objective: Objective, start: Evaluated) -> Iterator[Iterate]:
+def _steps(engine: Engine, objective: Objective, start: Evaluated) -> Iterator[Iterate]:
     """Newton's iterates after the start."""
-    iterates = pass_iterates(objective, objective.rows, start.theta)
+    iterates = engine(objective, start)
     next(iterates)
     yield from iterates
 
 
-def pass_iterates(objective: Objective, rows: Rows, theta: Vector) -> Iterator[Evaluated]:
+def pass_iterates(objective: Objective, start: Evaluated) -> Iterator[Evaluated]:
     """Newton's method with one pass over the rows for each step that is right at once."""
-    seen = rows.total(partial(view, theta, None))
+
+    def look(theta: Vector, d: Vector | None) -> View:
+        return objective.rows.total(partial(view, theta, d))
+
+    theta, seen = start.theta, look(start.theta, None)
     value = seen.loss + objective.penalty(theta)
     while True:
         at = Evaluated(theta, value, seen.H @ theta - seen.c, carried=True)
         yield at
         target, predicted = _minimised(objective, seen, at)
-        moved = _step(objective, rows, at, target, predicted)
+        moved = step(objective, at, target, predicted, look)
         if moved is None:
             # No way down that these numbers can tell: what is yielded again ends the run.
             continue
@@ -148,10 +195,10 @@ def _minimised(objective: Objective, seen: View, at: Evaluated) -> tuple[Vector,
     return minimise_kinked(objective, seen.H, seen.c, at, tangent_slopes(objective, at.theta))
 
 
-def _step(
-    objective: Objective, rows: Rows, at: Evaluated, target: Vector, predicted: float
-) -> tuple[Vector, float, View] | None:
-    """Where the step leads, Φ and the view there; None if Φ does not fall on the way."""
+def step(
+    objective: Objective, at: Evaluated, target: Vector, predicted: float, look: Look[AnySeen]
+) -> tuple[Vector, float, AnySeen] | None:
+    """Where the step leads, Φ and what is seen there; None if Φ does not fall on the way."""
 
     def enough(t: float, reached: float) -> bool:
         return reached <= at.value - SUFFICIENT * t * predicted + ROUNDING * abs(at.value)
@@ -160,7 +207,7 @@ def _step(
     whole = 1.0
     while whole > 1e-10:
         end = at.theta + whole * d
-        seen = rows.total(partial(view, end, whole * d))
+        seen = look(end, whole * d)
         reached = seen.loss + objective.penalty(end)
         if enough(whole, reached):
             return end, reached, seen
@@ -168,7 +215,7 @@ def _step(
             t = whole * part
             between = at.theta + t * d
             if enough(t, loss + objective.penalty(between)):
-                seen = rows.total(partial(view, between, None))
+                seen = look(between, None)
                 return between, seen.loss + objective.penalty(between), seen
         whole *= PARTS[-1] / 2.0
     return None
