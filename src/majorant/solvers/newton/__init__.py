@@ -7,14 +7,14 @@
                  kinked     any                      columns.py      coordinate descent; Newton on the support
                  smooth     any                      conjugate.py    products with the active rows only
     ≤ 3,000      any        not in memory            passes.py       a pass over the rows for every step
-    otherwise    kinked (3) not in memory            few_columns.py  the same, with H of those that may move
+    otherwise    ℓ1 (3)     not in memory            few_columns.py  the same, with H of those that may move
 
 (1) Sparse rows are crowded if they have at least N² entries for N features. With fewer it is the Gram matrix
 that costs most, not the rows: for 10,000 rows × 1,000 features with 20 entries a row and ℓ2, 118 ms, not 22.
 So are those with at most 100 features; and all rows count as crowded where the other engines are no match:
 with a smooth penalty that is not quadratic, or with a feature that is not penalised.
 (2) Any quadratic penalty that leaves no feature out.
-(3) And convex: ℓ1. For all others such rows need a method without H, `mm-subspace` or `gradient`.
+(3) And hyperbolic: convex, with a kink at zero or a rounded one. All others are left to `mm-subspace`.
 
 Some potentials are approached over stepping stones (`solvers/way.py`).
 """
@@ -78,9 +78,10 @@ class Newton(Solver):
             )
         if isinstance(objective.rows, MemoryRows) or objective.size - 1 <= MAX_FEATURES:
             return None
-        if potential.smooth or not potential.convex:
-            return f"takes at most {MAX_FEATURES:,} features where the rows are not in memory, but for 'l1'"
-        return None
+        # Few features matter if zero can hold a pull: at a kink, or at one that is rounded.
+        if potential.convex and not all(each.smooth for each in (potential, *potential.stepping_stones(1.0))):
+            return None
+        return f"takes at most {MAX_FEATURES:,} features with this penalty where the rows are not in memory"
 
     def iterates(self, objective: Objective, theta: Vector, seed: int) -> Iterator[Iterate]:
         rows = objective.rows

@@ -1,6 +1,6 @@
 r"""Rows that are not in memory, many features, and few of them different from zero: their curvature alone.
 
-With a kink at zero, a feature j stays where it is as long as the loss pulls it less than the penalty holds,
+With a kink at zero, a feature j stays there as long as the loss pulls it less than the penalty holds,
 |∂_j loss| ≤ c_j φ'(0+). So a pass need not bring the whole H of `passes.py`: from the end θ + d of a step it
 brings
 
@@ -16,6 +16,12 @@ sees it at once. To move it without its column of H, by a bound of its curvature
 length beside Newton's, and the pass is needed in any case.)
 
 If there are more features to look at than W may hold, the worst take their turn: slow, but never upwards.
+
+A kink that is rounded (the hyperbolic potential) leaves no coefficient at zero, but those inside of the
+rounding feel next to nothing of each other beside the penalty's curvature there. So W has those beyond it, or
+pulled that way, and each of the others goes where it would go alone: nearly right, and the search along the
+step sees to it that Φ falls. On 23,765 × 47,236 rows of text it took 18 passes with δ = 1e-4 and 164 with
+δ = 1e-2; `mm-subspace` takes more than 3,000 of either.
 """
 
 from __future__ import annotations
@@ -32,7 +38,8 @@ from scipy.linalg.lapack import dtpttr, dtrttp
 from majorant.objective import Objective
 from majorant.rows import MemoryRows, Rows
 from majorant.rows.block import Block
-from majorant.solvers.newton.models import ACCURACY, minimise_kinked, tangent_slopes
+from majorant.rows.protocol import LossSum
+from majorant.solvers.newton.models import ACCURACY, minimise_from_stone, minimise_kinked, tangent_slopes
 from majorant.solvers.newton.passes import MAX_FEATURES, losses_on_the_way, sample_by_entries, step
 from majorant.status import Evaluated, Matrix, Vector
 
@@ -45,6 +52,8 @@ CROWDED = 0.8
 # A feature may move in the next step if the loss pulls it at least with this share of what the penalty holds.
 NEAR = 0.8
 
+# How often a feature outside of W is moved on its own.
+ALONE_STEPS = 20
 # A model that has predicted well is minimised more accurately than others, to this at most: a pass less.
 MOST_ACCURATE = 0.002
 
@@ -144,16 +153,47 @@ def _minimised(objective: Objective, here: Place) -> Evaluated:
     at, chosen = here.at, here.chosen
     where = np.append(chosen, objective.size - 1)
     part = Evaluated(at.theta[where], at.value, at.loss_gradient[where])
-    restricted = replace(
-        objective, rows=objective.rows.columns(chosen), penalty_factor=objective.factor[chosen]
-    )
+    restricted = _restricted(objective, chosen)
     c = here.H @ part.theta - part.loss_gradient
-    slopes = tangent_slopes(restricted, part.theta)
-    accuracy = min(max(here.error, MOST_ACCURATE), ACCURACY)
-    found, predicted = minimise_kinked(restricted, here.H, c, part, slopes, accuracy)
-    target, gradient = at.theta.copy(), at.loss_gradient.copy()
+    if objective.potential.smooth:
+        found, predicted = minimise_from_stone(restricted, here.H, c, part)
+        target, alone = _alone(objective, at, chosen)
+        predicted += alone
+    else:
+        target = at.theta.copy()
+        accuracy = min(max(here.error, MOST_ACCURATE), ACCURACY)
+        slopes = tangent_slopes(restricted, part.theta)
+        found, predicted = minimise_kinked(restricted, here.H, c, part, slopes, accuracy)
+    gradient = at.loss_gradient.copy()
     target[where], gradient[where] = found, here.H @ found - c
     return Evaluated(target, at.value - predicted, gradient, carried=True)
+
+
+def _restricted(objective: Objective, chosen: Features) -> Objective:
+    """The objective on the chosen features alone; no row is asked for it."""
+    rows, zero = objective.rows.columns(chosen), objective.rows.loss_at_zero
+    gradient = zero.gradient[np.append(chosen, objective.size - 1)]
+    rows.__dict__["loss_at_zero"] = LossSum(zero.value, gradient)  # where the cached property looks for it
+    return replace(objective, rows=rows, penalty_factor=objective.factor[chosen])
+
+
+def _alone(objective: Objective, at: Evaluated, chosen: Features) -> tuple[Vector, float]:
+    """θ with each of the other features where it would be if no other moved, and by how much that is lower.
+
+    By steps of half-quadratic MM on each of them, where D bounds the curvature of the loss.
+    """
+    outside = np.ones(objective.size, dtype=np.bool_)
+    outside[np.append(chosen, objective.size - 1)] = False
+    w, g = at.theta[outside], at.loss_gradient[outside]
+    D, c = 2.0 * objective.rows.gram_diagonal[outside], objective.factor[outside[:-1]]
+    moved = w
+    for _ in range(ALONE_STEPS):
+        weight = D + c * objective.potential.weight(moved) + objective.eta
+        moved = np.divide(D * w - g, weight, out=w.copy(), where=weight > 0.0)
+    theta, d = at.theta.copy(), moved - w
+    theta[outside] = moved
+    rise = float(g @ d + 0.5 * (d @ (D * d))) + objective.penalty(theta) - objective.penalty(at.theta)
+    return theta, max(-rise, 0.0)
 
 
 def choose(objective: Objective, at: Evaluated) -> Features:
@@ -161,9 +201,11 @@ def choose(objective: Objective, at: Evaluated) -> Features:
 
     If those that are needed leave next to no room for those that violate, both have to compete.
     """
-    needed = (at.theta[:-1] != 0.0) | (objective.factor == 0.0)
+    potential = objective.potential
+    needed = (np.abs(at.theta[:-1]) > potential.zero_width) | (objective.factor == 0.0)
     urgency = np.full(len(needed), np.inf)
-    urgency[~needed] = np.abs(at.loss_gradient[:-1][~needed]) / objective.kink_slopes[:-1][~needed]
+    limits = potential.steepest * objective.factor[~needed]
+    urgency[~needed] = np.abs(at.loss_gradient[:-1][~needed]) / limits
     least, count = NEAR, int(np.count_nonzero(needed))
     if count > CROWDED * LARGEST and np.count_nonzero(urgency > 1.0) > LARGEST:
         urgency, least = objective.violations(at)[:-1], 0.0

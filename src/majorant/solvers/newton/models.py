@@ -9,10 +9,14 @@ rows, so more would be wasted; less would take more passes over the data.
 `minimise_smooth`: Newton steps with the potential's own curvature, halved until m falls.
 `minimise_kinked`: rounds of coordinate sweeps, which find the signs, and a Cholesky solve on the support,
 which finds the values (sweeps alone crawl when features are correlated). φ is replaced by its tangent in |w|.
-`minimise_on_support`: that solve alone.
+`minimise_from_stone`: the first, from where the second leads for a stepping stone (`solvers/way.py`), if that
+is lower.
+`minimise_on_support`: the solve of the second alone.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +105,27 @@ def minimise_kinked(
             break
         theta, r = model.solve_on_support(theta, r)
     return theta, max(start - model.value(theta, r), 0.0)
+
+
+def minimise_from_stone(objective: Objective, H: Matrix, c: Vector, at: Evaluated) -> tuple[Vector, float]:
+    """`minimise_smooth`, from θ or from where a stepping stone with a kink leads: from what is lower.
+
+    A rounded kink that is sharp takes Newton's method dozens of steps from the wrong side of it.
+    """
+
+    def value(theta: Vector) -> float:
+        return float(0.5 * (theta @ (H @ theta)) - c @ theta) + objective.penalty(theta)
+
+    start, fallen = at.theta, 0.0
+    for stone in objective.potential.stepping_stones(1.0):
+        if not stone.smooth and stone.concave:
+            easier = replace(objective, potential=stone)
+            theta, _ = minimise_kinked(easier, H, c, at, tangent_slopes(easier, at.theta))
+            theta = objective.blurred(Evaluated(theta, np.nan, H @ theta - c))
+            fall = value(at.theta) - value(theta)
+            start, fallen = (theta, fall) if fall > fallen else (start, fallen)
+    theta, fall = minimise_smooth(objective, H, c, start)
+    return theta, fallen + fall
 
 
 def minimise_on_support(
