@@ -121,7 +121,7 @@ def test_the_same_bits_as_a_stream(client, loader, options):
     assert same(fit(on_dask(source), **options), fit(source, **options))
 
 
-@pytest.mark.parametrize("penalty", ["l1", "hyperbolic"])
+@pytest.mark.parametrize("penalty", ["l1", "hyperbolic", "l2"])
 def test_many_features_have_the_same_bits_as_a_stream(client, penalty):
     source = from_blocks(load_wide, BLOCKS)
     there, here = (fit(X, penalty=penalty, lam=20.0) for X in (on_dask(source), source))

@@ -172,19 +172,25 @@ def test_steps_that_are_too_long_are_cut(rows, monkeypatch):
     assert values[-1] < values[0]
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("memory", [60_000, 10**9], ids=["little", "enough"])
-def test_a_stream_takes_the_same_way_bit_for_bit(kind, memory):
+def streamed(kind, memory):
+    """The same rows in memory and from a source, cut at the same places."""
     X, y, s = problem(kind)
     reader = Reader(
         ArraySource(X, y, s, cuts=CUTS),
         lambda i, raw: make_block(raw.X, raw.y, raw.weight, intercept=True),
-        10 * memory,
+        memory,
     )
+    return MemoryRows(X, y, s, cuts=CUTS), StreamRows(reader, len(y), FEATURES)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("memory", [300_000, 10**9], ids=["little", "enough"])
+@pytest.mark.parametrize("delta", [0.0, 1e-3], ids=["kink", "rounded"])
+def test_a_stream_takes_the_same_way_bit_for_bit(kind, memory, delta):
     ways = []
-    for rows in (MemoryRows(X, y, s, cuts=CUTS), StreamRows(reader, len(y), FEATURES)):
-        problem_here = objective(rows, 10.0)
-        iterates = few_columns.few_column_iterates(problem_here, problem_here.evaluate(problem_here.start()))
+    for rows in streamed(kind, memory):
+        whole = objective(rows, 10.0, delta)
+        iterates = few_columns.few_column_iterates(whole, whole.evaluate(whole.start()))
         ways.append([next(iterates) for _ in range(8)])
     for here, there in zip(*ways, strict=True):
         assert np.array_equal(here.theta, there.theta)

@@ -10,7 +10,7 @@ from majorant.objective import Objective
 from majorant.potentials import L1, L2, Hyperbolic, Welsch
 from majorant.rows import MemoryRows
 from majorant.solvers import Newton, choose_solver, solve
-from majorant.solvers.newton import few_columns, passes
+from majorant.solvers.newton import conjugate_passes, few_columns, passes
 from majorant.status import Status
 
 
@@ -101,11 +101,17 @@ def test_the_default_where_rows_are_elsewhere(features):
     X = sp.csr_array((np.ones(2), ([0, 1], [0, 1])), shape=(2, features))
     rows = ElsewhereRows(MemoryRows(X, np.array([1.0, -1.0])))
     many = features > passes.MAX_FEATURES
-    for potential in (L2(1.0), Hyperbolic(0.0), Welsch(1.0)):
-        name = choose_solver(Objective(rows, potential)).name
-        assert name == ("mm-subspace" if many else "newton")
-    for potential in (L1(1.0), Hyperbolic(1.0)):
-        assert choose_solver(Objective(rows, potential)).name == "newton"
+    engines = {
+        L1(1.0): few_columns.few_column_iterates,
+        Hyperbolic(1.0): few_columns.few_column_iterates,
+        Hyperbolic(0.0): conjugate_passes.conjugate_pass_iterates,
+        L2(1.0): conjugate_passes.conjugate_pass_iterates,
+    }
+    for potential, engine in engines.items():
+        objective = Objective(rows, potential)
+        assert choose_solver(objective).name == "newton"
+        assert Newton.choose_pass_engine(objective) is (engine if many else passes.pass_iterates)
+    assert choose_solver(Objective(rows, Welsch(1.0))).name == ("mm-subspace" if many else "newton")
 
 
 @pytest.mark.data
