@@ -8,7 +8,7 @@
                  smooth     any                      conjugate.py    products with the active rows only
     ≤ 3,000      any        not in memory            passes.py       a pass over the rows for every step
     otherwise    kinked (3) not in memory            few_columns.py  the same, with H of those that may move
-                 convex     not in memory            conjugate_passes.py  a pass for every product
+                 convex     not in memory            conjugate_passes.py    a pass for every product with H
 
 (1) Sparse rows are crowded if they have at least N² entries for N features. With fewer it is the Gram matrix
 that costs most, not the rows: for 10,000 rows × 1,000 features with 20 entries a row and ℓ2, 118 ms, not 22.
@@ -83,8 +83,8 @@ class Newton(Solver):
         if elsewhere and objective.size - 1 > MAX_FEATURES and not potential.convex:
             # Over stepping stones it would: in 2,558 passes over a text of 47,236 features.
             return (
-                f"takes at most {MAX_FEATURES:,} features where the rows are not in memory and the penalty is "
-                "not convex"
+                f"takes at most {MAX_FEATURES:,} features where the rows are not in memory and the penalty "
+                "is not convex"
             )
         return None
 
