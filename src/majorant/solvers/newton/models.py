@@ -98,14 +98,12 @@ def minimise_kinked(
     model = _KinkedModel(H, c, slopes, ridge)
     theta, r = at.theta.copy(), at.loss_gradient.copy()
     start = model.value(theta, r)
-    # Sweeps over few features cost next to nothing beside a call of LAPACK; of many features, each drop costs a
-    # factorisation that takes longer than the sweeps which would find the same.
-    drops = DROPS if len(theta) <= 1000 else 2
+    # Sweeps over few features cost next to nothing beside a call of LAPACK.
     sweeps = int(np.clip(SWEEP_WORK / len(theta) ** 2, 20, 400))
     for _ in range(ROUNDS):
         if descend(H, r, theta, slopes, ridge, sweeps, goal) <= goal:
             break
-        theta, r = model.solve_on_support(theta, r, drops)
+        theta, r = model.solve_on_support(theta, r)
     return theta, max(start - model.value(theta, r), 0.0)
 
 
