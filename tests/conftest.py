@@ -12,7 +12,7 @@ import scipy.io
 from sklearn.datasets import load_svmlight_file
 
 from majorant.objective import Objective
-from majorant.rows import MemoryRows
+from majorant.rows import MemoryRows, Rows
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -22,6 +22,32 @@ def pytest_runtest_makereport(item, call):
     if report.skipped and os.environ.get("MAJORANT_NO_SKIP"):
         report.outcome = "failed"
         report.longrepr = f"skipped where no skip is allowed: {report.longrepr}"
+
+
+class ElsewhereRows(Rows):
+    """Rows that can only be asked; keeps the questions' answers, and so knows how often."""
+
+    def __init__(self, rows):
+        self.rows, self.answers = rows, []
+        self.n_samples, self.n_features = rows.n_samples, rows.n_features
+
+    @property
+    def passes(self):
+        return len(self.answers)
+
+    def ask(self, question):
+        self.answers.append([question(block) for block in self.rows.blocks])
+        return self.answers[-1]
+
+    def columns(self, chosen):
+        return ElsewhereRows(self.rows.columns(chosen))
+
+    @property
+    def n_parts(self):
+        return self.rows.n_parts
+
+    def carry(self, state, through, order):
+        return self.rows.carry(state, through, order)
 
 
 @pytest.fixture(scope="session")

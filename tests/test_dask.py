@@ -22,6 +22,7 @@ from majorant.callbacks import Callback  # noqa: E402
 from majorant.datasets import on_dask  # noqa: E402
 from majorant.errors import ClusterLostError  # noqa: E402
 from majorant.rows import from_blocks  # noqa: E402
+from majorant.solvers.newton.passes import MAX_FEATURES  # noqa: E402
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -39,6 +40,13 @@ def load(i, classes=2, sparse=False):
 
 def load_sparse(i):
     return load(i, sparse=True)
+
+
+def load_wide(i):
+    """Too many features for a matrix of all of them."""
+    X, y, s = load(i, sparse=True)
+    rng = np.random.default_rng(i)
+    return sp.csr_array(sp.hstack([X, sp.random(ROWS, MAX_FEATURES, 0.01, random_state=rng)])), y, s
 
 
 def load_three(i):
@@ -125,6 +133,18 @@ def test_large_questions_go_once_for_all_blocks(client, monkeypatch):
     assert same(fit(on_dask(source), penalty="l1", lam=10.0), expected)
 
 
+@pytest.mark.parametrize("penalty", ["l1", "hyperbolic", "l2"])
+def test_many_features_have_the_same_bits_as_a_stream(client, penalty):
+    source = from_blocks(load_wide, BLOCKS)
+    there, here = (fit(X, penalty=penalty, lam=20.0) for X in (on_dask(source), source))
+    assert there.solver_.name == here.solver_.name == "newton"
+    assert there.status_.converged
+    assert same(there, here)
+    X, y, s = in_memory(load_wide)
+    known = SparseSVC(penalty, lam=20.0).fit(X, y, s)
+    assert there.objective_ == pytest.approx(known.objective_, rel=2e-6)
+
+
 def test_the_same_minimum_as_in_memory(client):
     there = fit(on_dask(from_blocks(load, BLOCKS)), penalty="l1", lam=5.0)
     X, y, s = in_memory()
@@ -209,8 +229,9 @@ def trips(monkeypatch):
 
 
 @pytest.mark.slow
-def test_few_round_trips(client, trips):
-    fit(on_dask(from_blocks(load, BLOCKS)), penalty="l1", lam=5.0)
+@pytest.mark.parametrize("loader", [load, load_wide], ids=lambda loader: loader.__name__)
+def test_few_round_trips(client, trips, loader):
+    fit(on_dask(from_blocks(loader, BLOCKS)), penalty="l1", lam=5.0)
     assert trips() <= 14
 
 

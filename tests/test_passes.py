@@ -3,38 +3,18 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from conftest import ElsewhereRows
+from sklearn.datasets import load_svmlight_file
 
 from majorant import SparseSVC
 from majorant.datasets import from_arrays
 from majorant.objective import Objective
 from majorant.potentials import L1, L2, Hyperbolic, Welsch
-from majorant.rows import MemoryRows, Rows
+from majorant.rows import MemoryRows
 from majorant.rows.memory import joined, make_block
 from majorant.solvers import Newton, choose_solver, solve
-from majorant.solvers.newton import passes
+from majorant.solvers.newton import conjugate_passes, few_columns, passes
 from majorant.status import Status, Underway
-
-
-class ElsewhereRows(Rows):
-    """Rows that can only be asked; it counts how often."""
-
-    def __init__(self, rows):
-        self.rows, self.passes = rows, 0
-        self.n_samples, self.n_features = rows.n_samples, rows.n_features
-
-    def ask(self, question):
-        self.passes += 1
-        return [question(block) for block in self.rows.blocks]
-
-    def columns(self, chosen):
-        return ElsewhereRows(self.rows.columns(chosen))
-
-    @property
-    def n_parts(self):
-        return self.rows.n_parts
-
-    def carry(self, state, through, order):
-        return self.rows.carry(state, through, order)
 
 
 def problem(kind, n=600, p=12):
@@ -106,7 +86,7 @@ def test_steps_that_are_too_long_are_cut(rows, monkeypatch):
         return at.theta + 50.0 * (target - at.theta), predicted
 
     monkeypatch.setattr(passes, "_minimised", boastful)
-    iterates = passes.pass_iterates(objective, objective.rows, np.zeros(13))
+    iterates = passes.pass_iterates(objective, objective.evaluate(np.zeros(13)))
     values = [next(iterates).value for _ in range(30)]
     assert np.all(np.diff(values) <= 0.0)
     assert values[-1] < values[0]
@@ -138,7 +118,9 @@ def test_a_sample_that_leads_nowhere(monkeypatch):
         return found
 
     monkeypatch.setattr(ElsewhereRows, "total", rounded)
-    iterates = passes.iterates_in_passes(objective, np.zeros(13), nowhere)
+    iterates = passes.iterates_in_passes(
+        objective, np.zeros(13), passes.pass_iterates, passes.thinned, nowhere
+    )
     points = [at for at in (next(iterates) for _ in range(8)) if not isinstance(at, Underway)]
     assert not points[0].theta.any()
     assert points[1].theta.any()
@@ -188,6 +170,34 @@ def test_a_sample_takes_no_more_than_its_part_of_the_memory():
 @pytest.mark.parametrize("features", [passes.MAX_FEATURES, passes.MAX_FEATURES + 1])
 def test_the_default_where_rows_are_elsewhere(features):
     X = sp.csr_array((np.ones(2), ([0, 1], [0, 1])), shape=(2, features))
-    objective = Objective(ElsewhereRows(MemoryRows(X, np.array([1.0, -1.0]))), L2(1.0))
-    name = choose_solver(objective).name
-    assert name == ("newton" if features <= passes.MAX_FEATURES else "mm-subspace")
+    rows = ElsewhereRows(MemoryRows(X, np.array([1.0, -1.0])))
+    many = features > passes.MAX_FEATURES
+    engines = {
+        L1(1.0): few_columns.few_column_iterates,
+        Hyperbolic(1.0): few_columns.few_column_iterates,
+        Hyperbolic(0.0): conjugate_passes.conjugate_pass_iterates,
+        L2(1.0): conjugate_passes.conjugate_pass_iterates,
+    }
+    for potential, engine in engines.items():
+        objective = Objective(rows, potential)
+        assert choose_solver(objective).name == "newton"
+        assert Newton.choose_pass_engine(objective) is (engine if many else passes.pass_iterates)
+    assert choose_solver(Objective(rows, Welsch(1.0))).name == ("mm-subspace" if many else "newton")
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("ratio", "most"), [(10, 10), (100, 13)])
+def test_few_passes_over_text(data_dir, ratio, most, monkeypatch):
+    """47,236 features, of which some hundred are needed; a sixteenth of the rows as the sample."""
+    monkeypatch.setattr(few_columns, "SAMPLED", 110_000)
+    X, y = load_svmlight_file(str(data_dir / "rcv1_subset.bz2"))
+    shuffled = np.random.default_rng(0).permutation(len(y))
+    rows = MemoryRows(X[shuffled], y[shuffled], cuts=range(1500, len(y), 1500))
+    balanced = np.append(np.zeros(X.shape[1]), np.mean(y))
+    lam = np.max(np.abs(rows.loss(balanced).gradient[:-1])) / ratio
+    elsewhere = ElsewhereRows(rows)
+    found = solve(Newton(), Objective(elsewhere, L1(lam)))
+    assert found.status is Status.CONVERGED
+    assert elsewhere.passes <= most
+    known = solve(Newton(), Objective(rows, L1(lam)), tol=1e-9)
+    assert found.iterate.value == pytest.approx(known.iterate.value, rel=1e-9)

@@ -55,8 +55,10 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
     penalty_factor : array of shape (n_features,), optional
         c_i ≥ 0, which multiplies φ feature by feature; 0 = never penalised by φ.
     solver : str or Solver, default="auto"
-        "auto" (which is "newton"), "newton", "gradient", "mm", "mm-inversion", "mm-subspace", "mm-gradient",
-        "sgd", "momentum", "adam", or an object of `majorant.solvers`, e.g. ``Adam(step=0.01)``.
+        "auto" (which is "newton", but "mm-subspace" for a penalty that is not convex with more than 3,000
+        features of rows that are not in memory), "newton", "gradient", "mm", "mm-inversion", "mm-subspace",
+        "mm-gradient", "sgd", "momentum", "adam", or an object of `majorant.solvers`, e.g.
+        ``Adam(step=0.01)``.
     warmup : int, default=0
         Epochs of `warmup_solver` before a deterministic solver takes over: the paper's hybrids.
     warmup_solver : str or Solver, default="adam"

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from majorant.rows.block import Block
 from majorant.rows.convoy import Convoy, Together
 from majorant.rows.memory import joined
-from majorant.rows.protocol import Answer, Audit, Every, Rows, State, totals
+from majorant.rows.protocol import Answer, Audit, Every, Rows, Some, State, totals
 from majorant.status import Matrix, Vector
 
 __all__ = ["Place", "View", "ViewedRows", "against_the_rest", "columns_of", "survey_together"]
@@ -66,12 +66,12 @@ class Place(ABC):
         """The answers of all blocks, in their order: one pass, together with others if there is a convoy."""
         return self.one_pass(question) if self.convoy is None else self.convoy.ask(question)
 
-    def every(self, step: int) -> list[Block]:
-        """Every so-manieth row, in one block, since a solver has a matrix for each: one pass.
+    def sampled(self, sample: Every | Some) -> list[Block]:
+        """Some rows, in one block, since a solver has a matrix for each: one pass.
 
         In a convoy all get the very same.
         """
-        blocks = list(self.ask(Every(step)))
+        blocks = list(self.ask(sample))
         with self._copying:
             if self._copied is None or self._copied[0]() is not blocks[0]:
                 self._copied = ref(blocks[0]), joined(blocks)
@@ -117,11 +117,11 @@ class ViewedRows(Rows):
             return super().ask_each(parts, questions)
         return self.place.ask(Together(list(map(_seen, views, questions))))
 
-    def thinned(self, parts: Sequence[Rows], step: int) -> list[list[Block]]:
+    def thinned(self, parts: Sequence[Rows], sample: Every | Some) -> list[list[Block]]:
         views = [part._view for part in parts if isinstance(part, ViewedRows) and part.place is self.place]
         if len(views) < len(parts):
-            return super().thinned(parts, step)
-        blocks = self.place.every(step)
+            return super().thinned(parts, sample)
+        blocks = self.place.sampled(sample)
         return [[block if view is None else view(block) for block in blocks] for view in views]
 
     @property

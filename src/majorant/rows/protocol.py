@@ -117,12 +117,12 @@ class Rows(ABC):
         answers = (part.ask(question) for part, question in zip(parts, questions, strict=True))
         return zip(*answers, strict=True)
 
-    def thinned(self, parts: Sequence[Rows], step: int) -> list[list[Block]]:
-        """Every so-manieth row of each of the parts, of which this is one, weighed as many times: its blocks.
+    def thinned(self, parts: Sequence[Rows], sample: Every | Some) -> list[list[Block]]:
+        """Some rows of each of the parts, of which this is one, weighed to stand for all: its blocks.
 
         Views of the same blocks share the copy of X that this is.
         """
-        return [list(part.ask(Every(step))) for part in parts]
+        return [list(part.ask(sample)) for part in parts]
 
     def loss(self, theta: Vector) -> LossSum:
         """g(Lθ) = Σ_k s_k ρ²((Lθ)_k) and its gradient Lᵀ∇g(Lθ), Eq. (eq:gradient)."""
@@ -186,6 +186,18 @@ class Every:
 
     def __call__(self, block: Block) -> Block:
         return block.every(self.step)
+
+
+@dataclass(frozen=True)
+class Some:
+    """The question for as many rows as have so many entries; at least so many apart."""
+
+    entries: int
+    least_step: int
+
+    def __call__(self, block: Block) -> Block:
+        size = block.n_samples * block.n_features if block.dense else block.sparse_entries
+        return block.every(max(self.least_step, -(-size // self.entries)))
 
 
 def totals(parts: Sequence[Rows], questions: Sequence[Callable[[Block], Any]]) -> list[Any]:

@@ -30,7 +30,7 @@ from majorant.linsolve import rounding_level
 from majorant.rows import MemoryRows
 from majorant.rows.block import Block
 from majorant.rows.memory import joined
-from majorant.rows.protocol import totals
+from majorant.rows.protocol import Every, totals
 from majorant.solvers.joint.models import JointModel
 from majorant.solvers.joint.smooth import PenaltyCurvature
 from majorant.solvers.newton import passes
@@ -164,7 +164,7 @@ def _solution_of_sample(
     solve_sample: Callable[[JointObjective], Iterator[Iterate]],
 ) -> Generator[Iterate, None, Evaluated]:
     rows = objective.classes[0]
-    blocks = rows.thinned(objective.classes, passes.sample_step(rows))
+    blocks = rows.thinned(objective.classes, Every(passes.sample_step(rows)))
     sample = replace(objective, classes=[MemoryRows.of(joined(part)) for part in blocks])
     found = start
     for n, at in enumerate(solve_sample(sample)):

@@ -23,21 +23,26 @@ def conjugate_iterates(objective: Objective, rows: MemoryRows, theta: Vector) ->
     while True:
         yield at
         gradient = objective.gradient(at)
-        diagonal = np.zeros(objective.size)
-        curvature = objective.potential.curvature(at.theta[:-1])
-        diagonal[:-1] = objective.factor * curvature + objective.eta
-        whole = 2.0 * rows.gram_diagonal + diagonal
-        # With similar curvatures for all features the loss decides, and on text its full diagonal is a worse
-        # preconditioner than none; its power 0.3 is a better one. Where the potential's curvatures span
-        # orders of magnitude, they decide.
-        similar = np.max(diagonal[:-1]) <= 10.0 * np.min(diagonal[:-1])
-        preconditioner = np.where(whole > 0, whole, 1.0) ** (0.3 if similar else 1.0)
+        diagonal, preconditioner = diagonals(objective, at.theta)
 
         def curved(d: Vector, diagonal: Vector = diagonal) -> Vector:
             return quadratic.product(d) + diagonal * d
 
         d = -conjugate_gradients(curved, gradient, preconditioner)
         at = objective.evaluate(step_or_refresh(objective, quadratic, at, at.theta + d, -float(gradient @ d)))
+
+
+def diagonals(objective: Objective, theta: Vector) -> tuple[Vector, Vector]:
+    """The curvature of the penalty at θ, and a preconditioner for that of Φ."""
+    diagonal = np.zeros(objective.size)
+    curvature = objective.potential.curvature(theta[:-1])
+    diagonal[:-1] = objective.factor * curvature + objective.eta
+    whole = 2.0 * objective.rows.gram_diagonal + diagonal
+    # With similar curvatures for all features the loss decides, and on text its full diagonal is a worse
+    # preconditioner than none; its power 0.3 is a better one. Where the potential's curvatures span
+    # orders of magnitude, they decide.
+    similar = np.max(diagonal[:-1]) <= 10.0 * np.min(diagonal[:-1])
+    return diagonal, np.where(whole > 0, whole, 1.0) ** (0.3 if similar else 1.0)
 
 
 def conjugate_gradients(

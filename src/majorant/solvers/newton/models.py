@@ -3,16 +3,20 @@ r"""Minimising the quadratic model of the loss plus the penalty: small, dense, i
     m(θ) = ½ θᵀHθ - c·θ + Σ_i c_i φ(w_i) + η/2 ‖w‖²
 
 All minimisers return a point where m is no larger than at the start, and by how much it fell. The first two
-stop when the violation has shrunk to a twentieth: the model changes with the active rows, so more would be
-wasted; less would take more passes over the data.
+stop when the violation has shrunk to a twentieth, or to what is asked for: the model changes with the active
+rows, so more would be wasted; less would take more passes over the data.
 
 `minimise_smooth`: Newton steps with the potential's own curvature, halved until m falls.
 `minimise_kinked`: rounds of coordinate sweeps, which find the signs, and a Cholesky solve on the support,
 which finds the values (sweeps alone crawl when features are correlated). φ is replaced by its tangent in |w|.
-`minimise_on_support`: that solve alone.
+`minimise_from_stone`: the first, from where the second leads for a stepping stone (`solvers/way.py`), if that
+is lower.
+`minimise_on_support`: the solve of the second alone.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +79,12 @@ def minimise_smooth(objective: Objective, H: Matrix, c: Vector, theta: Vector) -
 
 
 def minimise_kinked(
-    objective: Objective, H: Matrix, c: Vector, at: Evaluated, slopes: Vector
+    objective: Objective,
+    H: Matrix,
+    c: Vector,
+    at: Evaluated,
+    slopes: Vector,
+    accuracy: float = ACCURACY,
 ) -> tuple[Vector, float]:
     """Coordinate descent and Cholesky on ½θᵀHθ - c·θ + Σ_j (slopes_j |θ_j| + ridge_j θ_j²/2).
 
@@ -85,17 +94,38 @@ def minimise_kinked(
 
     ridge = _ridge(objective)
     violations = np.abs(objective.subgradient(at)) / _lengths(H, ridge)
-    accuracy = ACCURACY * float(np.max(violations))
+    goal = accuracy * float(np.max(violations))
     model = _KinkedModel(H, c, slopes, ridge)
     theta, r = at.theta.copy(), at.loss_gradient.copy()
     start = model.value(theta, r)
     # Sweeps over few features cost next to nothing beside a call of LAPACK.
     sweeps = int(np.clip(SWEEP_WORK / len(theta) ** 2, 20, 400))
     for _ in range(ROUNDS):
-        if descend(H, r, theta, slopes, ridge, sweeps, accuracy) <= accuracy:
+        if descend(H, r, theta, slopes, ridge, sweeps, goal) <= goal:
             break
         theta, r = model.solve_on_support(theta, r)
     return theta, max(start - model.value(theta, r), 0.0)
+
+
+def minimise_from_stone(objective: Objective, H: Matrix, c: Vector, at: Evaluated) -> tuple[Vector, float]:
+    """`minimise_smooth`, from θ or from where a stepping stone with a kink leads: from what is lower.
+
+    A rounded kink that is sharp takes Newton's method dozens of steps from the wrong side of it.
+    """
+
+    def value(theta: Vector) -> float:
+        return float(0.5 * (theta @ (H @ theta)) - c @ theta) + objective.penalty(theta)
+
+    start, fallen = at.theta, 0.0
+    for stone in objective.potential.stepping_stones(1.0):
+        if not stone.smooth and stone.concave:
+            easier = replace(objective, potential=stone)
+            theta, _ = minimise_kinked(easier, H, c, at, tangent_slopes(easier, at.theta))
+            theta = objective.blurred(Evaluated(theta, np.nan, H @ theta - c))
+            fall = value(at.theta) - value(theta)
+            start, fallen = (theta, fall) if fall > fallen else (start, fallen)
+    theta, fall = minimise_smooth(objective, H, c, start)
+    return theta, fallen + fall
 
 
 def minimise_on_support(

@@ -11,7 +11,8 @@ right part of it is known, and one more pass brings the model there. The gradien
 in `gram.py`; the certificate is computed afresh by the driver.
 
 From zero, the steps begin at the solution of a sample of the rows that fits into memory, which takes one
-pass.
+pass. That, and the step, are the same for the many features of `few_columns.py`, of which a pass brings the
+H of some.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from majorant.objective import Objective
 from majorant.rows import MemoryRows, Rows
 from majorant.rows.block import Block
 from majorant.rows.memory import joined
+from majorant.rows.protocol import Every, Some
 from majorant.solvers.newton.models import minimise_kinked, minimise_smooth, tangent_slopes
 from majorant.solvers.newton.search import ROUNDING, SUFFICIENT, Penalised
 from majorant.solvers.way import Way
@@ -60,6 +62,9 @@ class Seen(Protocol):
 AnySeen = TypeVar("AnySeen", bound=Seen)
 Look = Callable[[Vector, Vector | None], AnySeen]
 """The end of a step, and the step ↦ what a pass brings from there."""
+Engine = Callable[[Objective, Evaluated], Iterator[Evaluated]]
+"""The objective and a start ↦ Newton's iterates from there on, with the start itself. Its gradient may be a
+sample's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +101,7 @@ def losses_on_the_way(margins: Vector, d: Vector | None, block: Block) -> Vector
 
 def sample_of(rows: Rows, step: int) -> MemoryRows:
     """Every so-manieth row, weighed as many times, in memory: one pass."""
-    (blocks,) = rows.thinned([rows], step)
+    (blocks,) = rows.thinned([rows], Every(step))
     return MemoryRows.of(joined(blocks))
 
 
@@ -106,57 +111,75 @@ def sample_step(rows: Rows) -> int:
     return max(LEAST_STEP, math.ceil(rows.n_samples * (rows.n_features + 1) / entries))
 
 
+def sample_by_entries(rows: Rows, entries: int) -> MemoryRows:
+    """As many rows as have about so many entries, weighed to stand for all, in memory: one pass."""
+    entries = min(entries, rows.room // 12)  # of 8 bytes, and 4 for where it is
+    (blocks,) = rows.thinned([rows], Some(max(1, entries // rows.n_parts), LEAST_STEP))
+    return MemoryRows.of(joined(blocks))
+
+
 def iterates_in_passes(
-    objective: Objective, theta: Vector, solve_sample: Callable[[Objective], Iterator[Iterate]]
+    objective: Objective,
+    theta: Vector,
+    engine: Engine,
+    take_sample: Callable[[Rows], MemoryRows],
+    solve_sample: Callable[[Objective], Iterator[Iterate]],
 ) -> Iterator[Iterate]:
     """θ itself, then Newton's steps; from zero, by way of a sample.
 
     A non-convex potential is approached over stepping stones on all rows instead: a sample would decide in
     which of the minima it ends.
     """
-    way = Way(objective, objective.evaluate(theta), _steps)
+    steps = partial(_steps, engine)
+    way = Way(objective, objective.evaluate(theta), steps)
     yield way.end
     if not objective.potential.convex:
         yield from way.over_stepping_stones()
     elif not theta[:-1].any():
-        start = yield from _solution_of_sample(objective, way.end, solve_sample)
-        iterates = pass_iterates(objective, objective.rows, start)
+        sample = replace(objective, rows=take_sample(objective.rows))
+        start = yield from _solution_of_sample(sample, way.end, solve_sample)
+        iterates = engine(objective, start)
         first = next(iterates)
         # (A sample that leads nowhere must not look like a run that has come to a halt.)
         if first.value < way.end.value and not np.array_equal(first.theta, way.end.theta):
             yield first
             yield from iterates
-    yield from _steps(objective, way.end)
+    yield from steps(objective, way.end)
+
+
+def thinned(rows: Rows) -> MemoryRows:
+    """The sample for rows of few features."""
+    return sample_of(rows, sample_step(rows))
 
 
 def _solution_of_sample(
-    objective: Objective, start: Evaluated, solve_sample: Callable[[Objective], Iterator[Iterate]]
-) -> Generator[Iterate, None, Vector]:
-    rows, theta = objective.rows, start.theta
-    sample = replace(objective, rows=sample_of(rows, sample_step(rows)))
+    sample: Objective, start: Evaluated, solve_sample: Callable[[Objective], Iterator[Iterate]]
+) -> Generator[Iterate, None, Evaluated]:
+    """Where the sample's Φ is least, more or less, and its gradient there."""
+    found = start
     for n, at in enumerate(solve_sample(sample)):
         yield Underway(start.theta, start.value)
         if isinstance(at, Evaluated):
-            theta = at.theta
+            found = at
             if n >= SAMPLE_STEPS or sample.estimate(at).error <= SAMPLE_TOLERANCE:
                 break
-    return theta
+    return found
 
 
-def _steps(objective: Objective, start: Evaluated) -> Iterator[Iterate]:
+def _steps(engine: Engine, objective: Objective, start: Evaluated) -> Iterator[Iterate]:
     """Newton's iterates after the start."""
-    iterates = pass_iterates(objective, objective.rows, start.theta)
+    iterates = engine(objective, start)
     next(iterates)
     yield from iterates
 
 
-def pass_iterates(objective: Objective, rows: Rows, theta: Vector) -> Iterator[Evaluated]:
+def pass_iterates(objective: Objective, start: Evaluated) -> Iterator[Evaluated]:
     """Newton's method with one pass over the rows for each step that is right at once."""
 
     def look(theta: Vector, d: Vector | None) -> View:
-        return rows.total(partial(view, theta, d))
+        return objective.rows.total(partial(view, theta, d))
 
-    seen = look(theta, None)
+    theta, seen = start.theta, look(start.theta, None)
     value = seen.loss + objective.penalty(theta)
     while True:
         at = Evaluated(theta, value, seen.H @ theta - seen.c, carried=True)
