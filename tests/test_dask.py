@@ -252,8 +252,12 @@ def kill(client, how_many=1):
 
 
 def wait_for_workers(client, n=2):
-    while len(client.scheduler_info(n_workers=-1)["workers"]) < n:
+    """Until there are so many, and their nannies know: one whose worker dies while it starts gives up."""
+    started = 0
+    while started < n or len(client.scheduler_info(n_workers=-1)["workers"]) < n:
         time.sleep(0.05)
+        processes = [nanny.process for nanny in list(client.cluster.workers.values())]
+        started = sum(process is not None and process.status.name == "running" for process in processes)
 
 
 @pytest.mark.slow
