@@ -265,8 +265,11 @@ def test_all_problems_share_one_sample():
     """The rows that a fit begins with are in memory once, not once for each class and fold."""
     X, y, s = data(3)
     _, parts = stream_by_problem(SparseSVC(), from_arrays(X, y, s, rows_per_block=90), None, None)
-    at_once = parts[0].thinned(parts, Every(3))
-    in_threads = in_convoy(parts[0].place, [lambda part=part: part.thinned([part], Every(3))[0] for part in parts])
+    sample = Every(3)
+    at_once = parts[0].thinned(parts, sample)
+    in_threads = in_convoy(
+        parts[0].place, [lambda part=part: part.thinned([part], sample)[0] for part in parts]
+    )
     for samples in (at_once, in_threads):
         for code, blocks in enumerate(samples):
             assert all(
