@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import InvalidParameterError
 
-from majorant import SparseSVC, SparseSVCCV
+from majorant import SparseSVC
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -353,8 +353,6 @@ def test_dask_is_not_pulled_into_memory():
 
     with pytest.raises(TypeError, match="dask"):
         SparseSVC(solver="sgd").partial_fit(Lazy(), data()[1], classes=[-1, 1])
-    with pytest.raises(TypeError, match="SparseSVCCV needs rows that are in memory"):
-        SparseSVCCV().fit(Lazy(), data()[1])
 
 
 @pytest.mark.parametrize("X", [np.zeros((0, 3)), np.zeros((4, 0)), np.zeros(4), np.array([["a"], ["b"]])])
