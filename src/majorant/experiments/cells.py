@@ -18,6 +18,7 @@ from majorant.experiments.splits import Split, load_split
 from majorant.objective import Objective
 from majorant.potentials import Hyperbolic, Potential, Welsch, Zero
 from majorant.rows import MemoryRows
+from majorant.rows.together import alone
 from majorant.solvers import Hybrid, Solver, make_solver, solve
 from majorant.status import Evaluated, Record, Status, Vector
 
@@ -87,19 +88,22 @@ def _solved(task: Task, split: Split) -> dict[str, Any]:
 
 
 def _cpu_times(task: Task, split: Split, count: int) -> list[float]:
-    """When each of so many iterates is reached, in seconds of one core; the shortest of some repeats.
+    """When each of so many iterates is reached, in seconds of one core that nothing else disturbs.
 
-    Not by the clock on the wall, which also runs while others use the core.
+    Not by the clock on the wall, which also runs while others use the core. And others slow down a core that
+    they do not use, by the caches and the memory that they share with it: so every iteration counts as
+    it was in the fastest of some repeats, which all take the same way.
     """
     runs: list[list[float]] = []
-    while len(runs) < task.repeats and sum(run[-1] for run in runs) < LONG:
+    while len(runs) < task.repeats and (not runs or runs[-1][-1] < LONG):
         # Rows remember what was computed of them: every repeat has rows of its own.
         objective = make_objective(split, task.regulariser)
-        with np.errstate(over="ignore", invalid="ignore"), one_thread():
+        with np.errstate(over="ignore", invalid="ignore"), one_thread(), alone():
             start = time.process_time()
             iterates = make_method(task.method).iterates(objective, objective.start(), task.seed)
             runs.append([time.process_time() - start for _ in islice(iterates, count)])
-    return min(runs, key=lambda run: run[-1])
+    times: list[float] = np.cumsum(np.diff(runs, axis=1, prepend=0.0).min(axis=0)).tolist()
+    return times
 
 
 def _plain(value: float) -> float | None:

@@ -129,5 +129,6 @@ class Outcomes:
     def spread(self, records: list[dict[str, Any]], measure: str) -> Spread:
         """A score, or the seconds, over the splits."""
         if measure == "seconds":
-            return Spread.of([record["seconds"] for record in records])
+            timed = [record for record in records if record["task"]["repeats"]]
+            return Spread.of([record["seconds"] for record in timed or records])
         return Spread.of([scores_of(record)[measure] for record in records])

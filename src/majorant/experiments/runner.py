@@ -1,7 +1,8 @@
 """Runs what is not in the results yet: the search first, then the cells, several at the same time.
 
-Each worker is a process that keeps to one core, so that a cell's time is that of one core. Only the process
-that was called writes results. Workers end with it, however it ends.
+Each worker is a process that keeps to one core, so that a cell's time is that of one core. Cells whose time
+is printed come last, one after the other: two cores that share a cache, or are two halves of one, slow each
+other down by half. Only the process that was called writes results. Workers end with it, however it ends.
 """
 
 from __future__ import annotations
@@ -68,7 +69,10 @@ def run_study(
             title = f"learning rates, {number} round"
             run_tasks(search_tasks(study, results), results, workers, progress, title)
         plan = Plan(study, best_rates(study, results))
-        run_tasks(plan.tasks(), results, workers, progress, "cells")
+        tasks = plan.tasks()
+        run_tasks([task for task in tasks if not task.timed], results, workers, progress, "cells")
+        timed = [task for task in tasks if task.timed]
+        run_tasks(timed, results, workers, progress, "cells and their times", at_once=False)
     return plan, results
 
 
@@ -78,13 +82,15 @@ def run_tasks(
     workers: ProcessPoolExecutor | None = None,
     progress: Progress | None = None,
     title: str = "cells",
+    *,
+    at_once: bool = True,
 ) -> None:
     """Do those tasks that are not in the results; without workers, here and one after the other."""
     progress = progress or Silent()
     pending = [task for task in tasks if task not in results]
     progress.begin(title, len(pending), sum(task.weight for task in pending))
     try:
-        for task, record in _records(pending, workers):
+        for task, record in _records(pending, workers, at_once=at_once):
             results.add(record)
             progress.advance(task.label, task.weight)
     except BrokenProcessPool:
@@ -97,10 +103,13 @@ def run_tasks(
 
 
 def _records(
-    tasks: Iterable[Task], workers: ProcessPoolExecutor | None
+    tasks: Iterable[Task], workers: ProcessPoolExecutor | None, *, at_once: bool
 ) -> Iterator[tuple[Task, dict[str, Any]]]:
     if workers is None:
         yield from ((task, run(task)) for task in tasks)
+        return
+    if not at_once:
+        yield from ((task, workers.submit(run, task).result()) for task in tasks)
         return
     futures = {workers.submit(run, task): task for task in tasks}
     for future in as_completed(futures):

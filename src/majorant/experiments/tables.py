@@ -175,8 +175,9 @@ def time_table(outcomes: Outcomes) -> Table:
                 ratios = (p / o for o, p in zip(ours, theirs, strict=True))
                 rows.append((*names, "paper / ours", *(f"{ratio:.1f}" for ratio in ratios)))
     notes = (
-        "Seconds of processor time, evaluation for the trace not counted; over several splits, their mean. "
-        "The paper's machine has an i7-7700HQ.",
+        "Seconds of processor time on one core, of the first split; evaluation for the trace is not counted. "
+        f"Each iteration counts as in the fastest of up to {outcomes.study.repeats} repeats, which all take "
+        "the same way: others on the machine disturb the rest. The paper's machine has an i7-7700HQ.",
         "The paper's last row of a1a is as large as its rows of cina0, and cannot be that of a1a.",
         "In the paper MMI and MM take about eight times as long as H MMI and H MM, though the hybrids only "
         "add epochs of Adam, and H SUB takes as much longer than SUB: the heads of the columns MMI and H "

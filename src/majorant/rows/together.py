@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -49,6 +50,17 @@ def together(tasks: Sequence[Callable[[], Answer]]) -> list[Answer]:
 def work_alone() -> None:
     """Let this thread do all of its work by itself: there are others beside it that are busy."""
     threading.current_thread().name = WORKER
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let this thread do all of its work by itself meanwhile, so that it takes the time of one core."""
+    thread = threading.current_thread()
+    name, thread.name = thread.name, WORKER
+    try:
+        yield
+    finally:
+        thread.name = name
 
 
 def in_context(task: Callable[[], Answer]) -> Callable[[], Answer]:
