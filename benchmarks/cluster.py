@@ -46,8 +46,8 @@ from majorant.rows.together import work_alone
 from majorant.solvers.newton.passes import view
 
 PER_BLOCK = 50_000
-# A strength that selects: the gradient at zero grows with the number of rows.
-STRENGTH = 0.05
+# Times the number of rows, with which the gradient grows: it selects.
+STRENGTH = 0.002
 SLACK = 0.0005
 
 
@@ -135,7 +135,7 @@ def measured_constants(p: int) -> Constants:
         task = (medians[1] - medians[0]) / 30
         trip = medians[0] - 2 * task
         size = 2_000_000
-        large = [timed(lambda: there.cluster.ask(partial(_zeros, size // 8)))[0] for _ in range(9)]
+        large = [timed(lambda: there.place.one_pass(partial(_zeros, size // 8)))[0] for _ in range(9)]
         byte = max(0.0, statistics.median(large) - medians[1]) / (32 * size)
     X, y = make(PER_BLOCK, p, 0)
     block = MemoryRows(X, y.astype(float)).blocks[0]
@@ -156,18 +156,18 @@ def _zeros(size: int, block: Any) -> np.ndarray:
 def counted() -> Iterator[dict[str, int]]:
     """How many trips of each kind there are meanwhile."""
     trips: dict[str, int] = {}
-    ask = Cluster.ask
+    ask = Cluster.one_pass
 
     def counting(self: Cluster, question: Any) -> Any:
         kind = "view" if getattr(question, "func", None) is view else "loss"
         trips[kind] = trips.get(kind, 0) + 1
         return ask(self, question)
 
-    Cluster.ask = counting  # type: ignore[method-assign]
+    Cluster.one_pass = counting  # type: ignore[method-assign]
     try:
         yield trips
     finally:
-        Cluster.ask = ask  # type: ignore[method-assign]
+        Cluster.one_pass = ask  # type: ignore[method-assign]
 
 
 def workers(rows: int, p: int) -> None:

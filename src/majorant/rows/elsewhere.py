@@ -24,6 +24,7 @@ from majorant.rows.block import Block
 from majorant.rows.convoy import Convoy, Together
 from majorant.rows.memory import joined
 from majorant.rows.protocol import Answer, Audit, Every, Rows, Some, State, totals
+from majorant.rows.sources import DEFAULT_MEMORY
 from majorant.status import Matrix, Vector
 
 __all__ = ["Place", "View", "ViewedRows", "against_the_rest", "columns_of", "survey_together"]
@@ -130,7 +131,8 @@ class ViewedRows(Rows):
 
     @property
     def room(self) -> int:
-        return int(COPIES * self.place.memory)
+        # Not more with more memory: it would change the last digits of what a fit finds.
+        return int(COPIES * min(self.place.memory, DEFAULT_MEMORY))
 
     def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
         seen = through if self._view is None else partial(_carried, self._view, through)
