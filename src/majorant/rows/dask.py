@@ -34,6 +34,7 @@ from majorant.rows.block import Block
 from majorant.rows.elsewhere import Place, ViewedRows
 from majorant.rows.protocol import Answer, State
 from majorant.rows.sources import DEFAULT_MEMORY
+from majorant.rows.together import alone
 
 __all__ = ["Cluster", "DaskRows", "current_client"]
 
@@ -253,14 +254,17 @@ def _same(value: Any) -> Any:
     return value
 
 
+# A thread of a worker has one core, and others beside it that are as busy.
+
+
 def _answer(block: Block, packed: bytes) -> Any:
-    with one_thread():
+    with one_thread(), alone():
         return loads(packed)(block)
 
 
 def _carried(block: Block, packed: bytes) -> Any:
     through, state = loads(packed)
-    with one_thread():
+    with one_thread(), alone():
         return through(state, block)
 
 
