@@ -248,6 +248,17 @@ def test_corrupt_sparse(bad, part, form):
         quiet_fit(corrupt, y)
 
 
+def test_unsigned_indices():
+    X, y = data()
+    known = quiet_fit(X, y)
+    unsigned = sp.csr_matrix(X)
+    unsigned.indices = unsigned.indices.astype(np.uint32)
+    assert np.allclose(quiet_fit(unsigned, y).coef_, known.coef_)
+    unsigned.indices[:2], unsigned.data[:2] = unsigned.indices[1::-1], unsigned.data[1::-1].copy()
+    unsigned.has_sorted_indices = True  # which is not true, and must not be trusted
+    assert np.allclose(quiet_fit(unsigned, y).coef_, known.coef_)
+
+
 @pytest.mark.parametrize("form", ["csr", "csc"])
 def test_index_pointers_that_rise_and_fall(form):
     make = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}[form]

@@ -135,6 +135,26 @@ def test_what_fits_is_kept_and_the_rest_read_once_a_pass():
     assert stream.reader.passes == 5
 
 
+def test_classes_whose_matrices_have_no_room_go_one_after_the_other(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 6))
+    source = from_arrays(
+        X, np.argmax(X[:, :3] + 0.5 * rng.standard_normal((300, 3)), axis=1), rows_per_block=50
+    )
+    together = SparseSVC("l1", lam=5.0).fit(source)
+    monkeypatch.setattr("majorant.estimators.training.MATRICES", 1)
+    in_turn = SparseSVC("l1", lam=5.0).fit(source)
+    assert np.array_equal(together.coef_, in_turn.coef_)
+
+
+@pytest.mark.parametrize("step", [3, 40, 1000])
+def test_a_thinned_block_weighs_as_much_as_the_whole(step):
+    block = make_block(np.ones((40, 2)), np.ones(40), np.ones(40), intercept=True)
+    thin = block.every(step)
+    assert thin.n_samples == -(-40 // min(step, 40))
+    assert abs(thin.s.sum() - 40.0) < min(step, 40)
+
+
 def test_nothing_is_read_again_if_all_fits():
     source, stream, _ = counted(n_bytes(MANY))
     source.loads = [0] * 10

@@ -26,14 +26,12 @@ from majorant.estimators.linear import LinearClassifier
 from majorant.estimators.path import follow
 from majorant.estimators.sources import Cut
 from majorant.estimators.svc import SparseSVC
-from majorant.estimators.training import Training
+from majorant.estimators.training import MATRICES, Training
 from majorant.rows.elsewhere import Place, ViewedRows, survey_together
 from majorant.rows.folds import held_out_counts, held_out_scores, without_fold
 from majorant.status import Matrix, Status, Vector
 
-# Entries of the matrices that the problems of all folds may ask for in one pass; of the coefficients that go
-# along with one; and scores that come back from one.
-MATRICES = 3000**2
+# Entries of the coefficients that go along with one pass; and scores that come back from one.
 COEFFICIENTS = 4_000_000
 SCORES = 4_000_000
 

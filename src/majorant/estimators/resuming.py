@@ -86,8 +86,8 @@ def _how_to_go_on(
     """The error with the last iterates of all classes, which the estimator keeps, and with advice."""
     message, theta = str(error), error.theta
     several = len(trail.theta) > 1
-    if trail.begun and several:
-        theta = trail.theta
+    if several:  # what the error has is of one of them
+        theta = trail.theta if trail.begun else None
     # With `max_features` the way begins at another strength of the penalty.
     if trail.begun and estimator.max_features is None:
         _keep(estimator, trail.training, trail.theta)

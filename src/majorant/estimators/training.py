@@ -40,10 +40,14 @@ from majorant.rows import MemoryRows, Rows, Source
 from majorant.rows.elsewhere import Place, ViewedRows
 from majorant.solvers import Hybrid, Solver, choose_solver, make_solver, solve
 from majorant.solvers.joint import JointNewton
+from majorant.solvers.newton.passes import MAX_FEATURES
 from majorant.status import Certificate, History, Matrix, Result, Status, Vector
 
 if TYPE_CHECKING:
     from majorant.estimators.svc import SparseSVC
+
+# Entries of the matrices that problems on rows elsewhere may ask for in one pass, all together.
+MATRICES = MAX_FEATURES**2
 
 
 class Training:
@@ -186,7 +190,7 @@ class Training:
             if place is not None:
                 # Batches are drawn class by class; all other questions, of all classes, share their passes.
                 alone = solver.stochastic or len(objectives) == 1
-                each = _one_by_one if alone else _in_convoy(place)
+                each = _one_by_one if alone else _in_convoy(place, self.n_features)
             results = each(task, list(zip(objectives, self._starts, watchers, strict=True)))
         # From where a non-convex run ended, the next would not leave; it finds its own way, from zero.
         self.start(None)
@@ -204,11 +208,15 @@ def _one_by_one(task: Task, problems: Sequence[Problem]) -> list[Result]:
     results: list[Result] = []
     for objective, start, watchers in problems:
         if results and results[-1].status is Status.INTERRUPTED:
-            at = objective.evaluate(objective.start() if start is None else start)
-            results.append(Result(at, Status.INTERRUPTED, 0, Certificate(math.nan), History()))
+            results.append(_left_out(objective, start))
         else:
             results.append(task(objective, start, watchers))
     return results
+
+
+def _left_out(objective: AnyObjective, start: Vector | None) -> Result:
+    at = objective.evaluate(objective.start() if start is None else start)
+    return Result(at, Status.INTERRUPTED, 0, Certificate(math.nan), History())
 
 
 def _at_the_same_time(jobs: int) -> Callable[[Task, Sequence[Problem]], list[Result]]:
@@ -231,9 +239,19 @@ def _at_the_same_time(jobs: int) -> Callable[[Task, Sequence[Problem]], list[Res
     return run
 
 
-def _in_convoy(place: Place) -> Callable[[Task, Sequence[Problem]], list[Result]]:
+def _in_convoy(place: Place, n_features: int) -> Callable[[Task, Sequence[Problem]], list[Result]]:
+    """As many at the same time as have room for their matrices; the same after Ctrl-C as one by one."""
+    at_once = max(1, MATRICES // min(n_features + 1, MAX_FEATURES) ** 2)
+
     def run(task: Task, problems: Sequence[Problem]) -> list[Result]:
-        return in_convoy(place, [partial(task, *problem) for problem in problems])
+        results: list[Result] = []
+        for first in range(0, len(problems), at_once):
+            group = problems[first : first + at_once]
+            if any(result.status is Status.INTERRUPTED for result in results):
+                results += [_left_out(objective, start) for objective, start, _ in group]
+            else:
+                results += in_convoy(place, [partial(task, *problem) for problem in group])
+        return results
 
     return run
 

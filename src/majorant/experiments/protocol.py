@@ -113,7 +113,7 @@ class Task:
     @property
     def timed(self) -> bool:
         """Whether its time is printed, and so measured with care."""
-        return self.repeats > 1
+        return self.repeats > 0 or self.method.solver == "liblinear"
 
     @property
     def weight(self) -> float:

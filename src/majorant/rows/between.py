@@ -5,6 +5,7 @@ Whoever wants to know how far a pass has come, or to end it, is called there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -30,7 +31,7 @@ class Pass:
     @property
     def expected(self) -> float:
         """The seconds that it will take in all, if it goes on like this."""
-        return self.seconds * self.blocks / self.done
+        return self.seconds * self.blocks / self.done if self.done else math.inf
 
 
 Watcher: TypeAlias = Callable[[Pass], None]

@@ -155,10 +155,11 @@ class Block(ABC):
 
     def every(self, step: int) -> Block:
         """Every so-manieth row, weighed as many times; a copy, which does not hold on to the block."""
+        step = min(step, self.n_samples)  # of one row at least, which stands for no more than there are
         # All columns, but copied: rows of a CSR block are a view of the whole of it.
         part = self.rows(slice(None, None, step)).columns(np.arange(self.n_features))
         part.s = step * part.s
-        part.fold = None if self.fold is None else self.fold[::step]
+        part.fold = None if self.fold is None else self.fold[::step].copy()
         return part
 
     def _design_from(self, X: Matrix) -> Matrix:

@@ -163,4 +163,4 @@ def _all_ones(values: NDArray[Any]) -> bool:
 
 
 def _unsigned(indices: NDArray[Any]) -> NDArray[Any]:
-    return indices.view(np.uint32 if indices.dtype == np.int32 else np.uint64)
+    return indices.view(np.uint32 if indices.dtype.itemsize == 4 else np.uint64)

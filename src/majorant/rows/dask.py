@@ -10,7 +10,8 @@ are, so the answer is the same, bit for bit.
 
 - a task that has seen several workers die is given up by the scheduler (`KilledWorker`): it is asked for
   anew, and so is its anchor, under another name;
-- a worker that hangs, alive but silent: after a while its anchors are loaded by others;
+- a worker that hangs, its heart does not beat: after a while its anchors are loaded by others. (One that is
+  only slow is waited for);
 - if the scheduler itself is gone, hangs, or was started again, nothing helps: `ClusterLostError`, to which
   the driver adds the last θ.
 """
@@ -136,8 +137,7 @@ class Cluster(Place):
             self._wait(futures)
             failed = [k for k, future in enumerate(futures) if self._has_failed(future)]
             done = sum(future.status == "finished" for future in futures)
-            if done:
-                call_watchers(Pass(self.trips, done, len(futures), time.monotonic() - began))
+            call_watchers(Pass(self.trips, done, len(futures), time.monotonic() - began))
             if done == len(futures):
                 answers = self._fetched(futures)
                 if answers is not None:
@@ -148,9 +148,11 @@ class Cluster(Place):
             if time.monotonic() - heard > SILENT:
                 manned = self._last_manned(manned)
             if not failed and time.monotonic() - heard > PATIENCE:
-                failed = [k for k, future in enumerate(futures) if future.status != "finished"]
+                heard = time.monotonic()
+                if self._responsive():  # else all workers are alive, and only slow
+                    failed = [k for k, future in enumerate(futures) if future.status != "finished"]
             if failed:
-                heard, again = time.monotonic(), again + 1
+                heard, finished, again = time.monotonic(), 0, again + 1
                 if again > TRIES:
                     raise ClusterLostError(f"blocks were loaded {again} times in vain: workers die or hang")
                 where = self._responsive()
@@ -174,6 +176,8 @@ class Cluster(Place):
         thread = threading.Thread(target=fetch, daemon=True)
         thread.start()
         thread.join(PATIENCE)
+        while thread.is_alive() and not self._responsive():
+            thread.join(PATIENCE)
         if not answers or isinstance(answers[0], KilledWorker):
             return None
         if isinstance(answers[0], Exception):

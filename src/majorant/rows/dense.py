@@ -93,7 +93,7 @@ class DenseBlock(Block):
             return self._loss_of(theta, X, self.y[indices], self.s[indices])
 
         # Chunk by chunk, so that the second product finds X in the cache: on cina0 1.5 times as fast.
-        step = min(self._step, max(1, CACHED // max(1, self.n_features)))
+        step = min(self._step, max(64, CACHED // max(1, self.n_features)))
 
         def total(half: slice) -> LossSum:
             chunks = self._chunks(step, half)

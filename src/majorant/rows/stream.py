@@ -100,7 +100,7 @@ class Reader(Place):
     def one_pass(self, question: Callable[[Block], Answer]) -> Generator[Answer, None, None]:
         """The answers of all blocks, in their order."""
         blocks = range(self.source.n_blocks)
-        # Answers may wait, since they are small; every thread has one block in its hands.
+        # Some answers may wait; every thread has one block in its hands.
         ahead = 2 * self.threads
         return self._watched(_in_order(self._pool, lambda i: question(self._block(i)), blocks, ahead=ahead))
 
