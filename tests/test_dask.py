@@ -108,15 +108,21 @@ def same(a, b):
     "options",
     [
         {"penalty": "l1", "lam": 10.0},
-        {"penalty": "hyperbolic", "lam": 10.0},
-        {"penalty": "l2", "class_weight": "balanced"},
-        {"penalty": "welsch", "delta": 0.1},
+        {"penalty": "hyperbolic", "solver": "mm-subspace", "max_iter": 3},
+        {"penalty": "hyperbolic", "solver": "adam", "max_iter": 2},
         *(
-            {"penalty": "hyperbolic", "solver": name, "max_iter": 3}
-            for name in ("gradient", "mm", "mm-subspace")
+            pytest.param(options, marks=pytest.mark.slow)
+            for options in (
+                {"penalty": "hyperbolic", "lam": 10.0},
+                {"penalty": "l2", "class_weight": "balanced"},
+                {"penalty": "welsch", "delta": 0.1},
+                {"penalty": "hyperbolic", "solver": "gradient", "max_iter": 3},
+                {"penalty": "hyperbolic", "solver": "mm", "max_iter": 3},
+                {"penalty": "hyperbolic", "solver": "sgd", "max_iter": 2},
+                {"penalty": "hyperbolic", "solver": "momentum", "max_iter": 2},
+                {"penalty": "hyperbolic", "solver": "mm-inversion", "warmup": 2, "max_iter": 5},
+            )
         ),
-        *({"penalty": "hyperbolic", "solver": name, "max_iter": 2} for name in ("sgd", "momentum", "adam")),
-        {"penalty": "hyperbolic", "solver": "mm-inversion", "warmup": 2, "max_iter": 5},
     ],
     ids=lambda options: "-".join(map(str, options.values())),
 )
@@ -133,7 +139,9 @@ def test_large_questions_go_once_for_all_blocks(client, monkeypatch):
     assert same(fit(on_dask(source), penalty="l1", lam=10.0), expected)
 
 
-@pytest.mark.parametrize("penalty", ["l1", "hyperbolic", "l2"])
+@pytest.mark.parametrize(
+    "penalty", ["l1", *(pytest.param(name, marks=pytest.mark.slow) for name in ("hyperbolic", "l2"))]
+)
 def test_many_features_have_the_same_bits_as_a_stream(client, penalty):
     source = from_blocks(load_wide, BLOCKS)
     there, here = (fit(X, penalty=penalty, lam=20.0) for X in (on_dask(source), source))
@@ -247,7 +255,11 @@ def load_one_of_four(label, i):
 
 
 @pytest.mark.parametrize(
-    "options", [{"penalty": "l1", "lam": 10.0}, {"penalty": "l2", "solver": "mm", "max_iter": 9}]
+    "options",
+    [
+        {"penalty": "l1", "lam": 10.0},
+        pytest.param({"penalty": "l2", "solver": "mm", "max_iter": 9}, marks=pytest.mark.slow),
+    ],
 )
 def test_all_classes_travel_together(client, trips, monkeypatch, options):
     """As many round trips as the slowest class takes, not as all of them; and none of them notices."""
@@ -265,7 +277,7 @@ def test_all_classes_travel_together(client, trips, monkeypatch, options):
     assert same(model, fit(from_blocks(load_four, BLOCKS), **options))
 
 
-@pytest.mark.parametrize("penalty", ["l1", "hyperbolic"])
+@pytest.mark.parametrize("penalty", ["l1", pytest.param("hyperbolic", marks=pytest.mark.slow)])
 def test_all_classes_at_once(client, trips, penalty):
     """Jointly: the bits of a stream, the minimum that there is in memory, and few round trips."""
     options = {"penalty": penalty, "lam": 20.0, "multi_class": "joint", "tol": 1e-9}
@@ -311,7 +323,8 @@ def test_an_error_on_a_worker_ends_all_classes(client):
         SparseSVC("l1").set_callbacks(Fails()).fit(on_dask(from_blocks(load_four, BLOCKS)))
 
 
-@pytest.mark.parametrize("multi_class", ["ovr", pytest.param("joint", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("multi_class", ["ovr", "joint"])
 def test_cross_validation(client, multi_class):
     """The folds are the same wherever the rows are, and so is all that comes of them."""
     options = {"penalty": "l1", "lambdas": [100.0, 20.0, 5.0], "cv": 3, "multi_class": multi_class}

@@ -22,7 +22,7 @@ from majorant.datasets import on_dask  # noqa: E402
 from majorant.errors import ClusterLostError  # noqa: E402
 from majorant.rows import from_blocks  # noqa: E402
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.slow]
 
 SOON = 30.0
 """Seconds within which it must be said that there is no cluster any more."""

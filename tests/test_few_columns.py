@@ -39,7 +39,13 @@ def rows(request):
     return MemoryRows(X, y, s, cuts=CUTS)
 
 
-@pytest.fixture(params=[1, 300], ids=["small sample", "large sample"], autouse=True)
+@pytest.fixture(
+    params=[
+        pytest.param(1, id="small sample"),
+        pytest.param(300, id="large sample", marks=pytest.mark.slow),
+    ],
+    autouse=True,
+)
 def many_features(request, monkeypatch):
     """Eighty features are many, ten at a time; samples of about so many rows."""
     monkeypatch.setattr(newton, "MAX_FEATURES", 20)

@@ -119,13 +119,16 @@ def assert_same(found, known):
         {"n_classes": 2},
         {"n_classes": 2, "sparse": True, "class_weight": "balanced", "scoring": "balanced_accuracy"},
         pytest.param({"n_classes": 3, "weighted": False, "selection": "1se"}, marks=pytest.mark.slow),
-        {"n_classes": 3, "class_weight": "balanced", "penalty": "l2"},
-        {"n_classes": 3, "class_weight": {"bee": 3.0}, "multi_class": "joint", "cv": 3},
-        {"n_classes": 2, "scoring": "roc_auc", "fit_intercept": False},
-        pytest.param(
-            {"n_classes": 3, "scoring": "f1_macro", "penalty": "hyperbolic"}, marks=pytest.mark.slow
+        *(
+            pytest.param(options, marks=pytest.mark.slow)
+            for options in (
+                {"n_classes": 3, "class_weight": "balanced", "penalty": "l2"},
+                {"n_classes": 3, "class_weight": {"bee": 3.0}, "multi_class": "joint", "cv": 3},
+                {"n_classes": 2, "scoring": "roc_auc", "fit_intercept": False},
+                {"n_classes": 3, "scoring": "f1_macro", "penalty": "hyperbolic"},
+                {"n_classes": 2, "scoring": make_scorer(recall_score, pos_label="bee")},
+            )
         ),
-        {"n_classes": 2, "scoring": make_scorer(recall_score, pos_label="bee")},
     ],
     ids=lambda options: "-".join(str(value)[:12] for value in options.values()),
 )

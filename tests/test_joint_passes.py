@@ -55,7 +55,7 @@ def problems(potential, sparse=False, **options):
     return JointObjective(rows, potential, **options), JointObjective(asked, potential, **options)
 
 
-@pytest.fixture(params=["all move", "some move"])
+@pytest.fixture(params=["all move", pytest.param("some move", marks=pytest.mark.slow)])
 def room(request, monkeypatch):
     """Room for the curvature of all features, or of so few that not even the support may move at once."""
     if request.param == "some move":

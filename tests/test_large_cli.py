@@ -128,6 +128,7 @@ def test_a_checkpoint_is_removed_when_the_model_is_written(command):
     assert Path("c.npz").read_bytes() == b"something else"
 
 
+@pytest.mark.slow
 def test_a_command_that_was_killed_goes_on(command):
     """With a checkpoint at every iteration, and a fit that would go on for ever."""
     code = (

@@ -479,7 +479,7 @@ def test_watchers_see_how_far_a_pass_is():
     assert all(state.expected >= state.seconds >= 0.0 for state in seen)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_ctrl_c_ends_a_pass_between_two_blocks(classes):
     """The first one, in a process of its own; the iterate before the pass is what is left."""
     code = """
