@@ -1,5 +1,6 @@
 """LIBLINEAR's model text: its programs and its library predict what we predict, in both directions."""
 
+import ctypes
 import shutil
 import subprocess
 
@@ -40,6 +41,20 @@ def by_the_program(X, model_path, tmp_path):
 
 def run(*command):
     subprocess.run(list(map(str, command)), check=True, capture_output=True, timeout=60)
+
+
+def trained_by_the_library(X, y, options):
+    """Its random numbers are those of C, which what ran before has drawn from: started anew here."""
+    ctypes.CDLL(None).srand(1)
+    return liblinearutil.train(y.astype(float), sp.csr_matrix(X), f"{options} -q")
+
+
+def told_apart(X, values):
+    """Rows without a tie but for rounding: rows of zeros, where all values are exactly alike, are in."""
+    if values.shape[1] == 1:
+        return np.ones(len(X), bool)
+    second, first = np.sort(values, axis=1)[:, -2:].T
+    return ~X.any(axis=1) | (first - second > 1e-12)
 
 
 def by_the_library(X, model_path):
@@ -86,7 +101,7 @@ def test_we_predict_with_the_models_of_liblinear(kind, name, bias, last_first, t
     if last_first:  # labels are in the order of their first row
         X, codes = X[::-1], codes[::-1]
     path = tmp_path / "model"
-    theirs = liblinearutil.train(labels[codes].astype(float), sp.csr_matrix(X), f"-s {kind} -B {bias} -q")
+    theirs = trained_by_the_library(X, labels[codes], f"-s {kind} -B {bias}")
     liblinearutil.save_model(str(path), theirs)
     if kind == 4 and len(labels) == 2:
         with pytest.raises(ModelFileError, match="MCSVM_CS with two classes"):
@@ -94,7 +109,9 @@ def test_we_predict_with_the_models_of_liblinear(kind, name, bias, last_first, t
         return
     ours = from_liblinear(path)
     predicted, values, order = by_the_library(X, path)
-    assert np.array_equal(ours.predict(X), predicted)
+    apart = told_apart(X, values)
+    assert np.array_equal(ours.predict(X)[apart], predicted[apart])
+    assert apart.mean() > 0.8
     assert ours.classes_.tolist() == sorted(labels)
     decisions = ours.decision_function(X)
     if len(labels) == 2:
@@ -109,7 +126,7 @@ def test_we_predict_with_the_models_of_liblinear(kind, name, bias, last_first, t
     save_model(ours, tmp_path / "ours.json")
     assert_same_model(ours, load_model(tmp_path / "ours.json"))
     to_liblinear(ours, path)
-    assert np.array_equal(by_the_library(X, path)[0], predicted)
+    assert np.array_equal(by_the_library(X, path)[0][apart], predicted[apart])
 
 
 @pytest.mark.parametrize("bias", [-1, 1])
