@@ -1,11 +1,13 @@
 """Rows on a Dask cluster: the same bits, whatever happens to the workers."""
 
+import gc
 import os
 import signal
 import threading
 import time
 import warnings
 from functools import partial
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -241,6 +243,27 @@ def trips(monkeypatch):
 def test_few_round_trips(client, trips, loader):
     fit(on_dask(from_blocks(loader, BLOCKS)), penalty="l1", lam=5.0)
     assert trips() <= 14
+
+
+def test_blocks_leave_the_workers_with_the_fit(client, monkeypatch):
+    # However slow a pass is, and without the garbage collector.
+    from majorant.rows import dask as module
+
+    monkeypatch.setattr(module, "LOOK", 1e-3)
+    made, original = [], module.Cluster.__init__
+
+    def remember(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        made.append(ref(self))
+
+    monkeypatch.setattr(module.Cluster, "__init__", remember)
+    gc.disable()
+    try:
+        fit(on_dask(from_blocks(load, BLOCKS)))
+        assert made
+        assert not any(cluster() for cluster in made)
+    finally:
+        gc.enable()
 
 
 def load_four(i):

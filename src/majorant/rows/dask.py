@@ -226,7 +226,10 @@ class Cluster(Place):
         """Wait for all of them, but not for long."""
         try:
             wait(futures, timeout=LOOK)
-        except TimeoutError:
+        except TimeoutError as error:
+            # dask keeps this error in a frame that its traceback leads to, and so all frames up to here: the
+            # blocks would stay on the workers, after the fit, until some day's garbage collection.
+            error.__traceback__ = None
             since = time.monotonic()
             while self.client.status != "running":
                 if self.client.status == "closed" or time.monotonic() - since > LOST:
