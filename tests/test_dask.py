@@ -216,7 +216,7 @@ def test_x_never_comes_to_the_client(client, monkeypatch):
         return results
 
     monkeypatch.setattr(client, "gather", watched)
-    monkeypatch.setattr("majorant.solvers.newton.passes.SAMPLED", 50 * FEATURES)
+    monkeypatch.setattr("majorant.solvers.sample.SAMPLED", 50 * FEATURES)
     X, y, _ = collections(ROWS)
     SparseSVC("l1", lam=5.0).fit(X, y)
     assert 0 < max(largest) < ROWS * FEATURES * 8 / 2

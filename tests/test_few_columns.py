@@ -18,6 +18,7 @@ from majorant.rows.sources import ArraySource
 from majorant.rows.stream import Reader
 from majorant.solvers import Newton, newton, solve
 from majorant.solvers.newton import few_columns, passes
+from majorant.solvers.sample import sample_by_entries
 from majorant.status import Evaluated, Status
 
 CUTS = [100, 250, 400]
@@ -204,7 +205,7 @@ def test_a_stream_takes_the_same_way_bit_for_bit(kind, memory, delta):
 
 
 def test_a_sample_has_as_many_entries_as_asked_for(rows):
-    sample = passes.sample_by_entries(rows, 2000)
+    sample = sample_by_entries(rows, 2000)
     entries = sum(
         block.n_samples * block.n_features if block.dense else block.sparse_entries for block in sample.blocks
     )

@@ -11,7 +11,6 @@ from majorant.rows import MemoryRows, Rows, from_arrays
 from majorant.rows.sources import ArraySource
 from majorant.solvers import solve
 from majorant.solvers.joint import JointNewton, passes
-from majorant.solvers.newton import passes as single_passes
 from majorant.status import Status
 
 CLASSES, FEATURES, CUTS = 4, 15, (130, 300, 420)
@@ -64,7 +63,7 @@ def room(request, monkeypatch):
 
 @pytest.fixture(params=[40, 10**9], ids=["small sample", "all rows in the sample"])
 def sampled(request, monkeypatch):
-    monkeypatch.setattr(single_passes, "SAMPLED", (FEATURES + 1) * request.param)
+    monkeypatch.setattr("majorant.solvers.sample.SAMPLED", (FEATURES + 1) * request.param)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from typing import Any
 from majorant.joint import JointObjective
 from majorant.solvers.base import Solver
 from majorant.solvers.joint.descent import group_iterates
-from majorant.solvers.joint.passes import iterates_in_passes
+from majorant.solvers.joint.passes import JOINT
 from majorant.solvers.joint.smooth import smooth_iterates
+from majorant.solvers.sample import iterates_in_passes
 from majorant.solvers.way import Way, stronger_penalties
 from majorant.status import Evaluated, Iterate, Vector
 
@@ -39,7 +40,7 @@ class JointNewton(Solver):
     def iterates(self, objective: Any, theta: Vector, seed: int) -> Iterator[Iterate]:
         if objective.in_memory is None:
             yield from iterates_in_passes(
-                objective, theta, lambda sample: self.iterates(sample, sample.start(), seed)
+                objective, theta, JOINT, lambda sample: self.iterates(sample, sample.start(), seed)
             )
             return
         way = Way[JointObjective](objective, objective.evaluate(theta), descend, approaches)

@@ -17,7 +17,7 @@ from majorant.joint import JointObjective, lengths
 from majorant.rows.columns import Columns
 from majorant.solvers.joint.smooth import JointQuadratic, newton_direction
 from majorant.solvers.newton.columns import FIRST_FEATURES, INNER_ACCURACY, ROUNDS, worth_looking_at
-from majorant.solvers.newton.search import step_towards
+from majorant.solvers.search import step_towards
 from majorant.status import Evaluated, Iterate, Matrix, Underway, Vector
 
 # Sweeps from one extrapolation to the next.

@@ -18,7 +18,7 @@ gradients, each of whose products is a pass.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -33,14 +33,13 @@ from majorant.rows.memory import joined
 from majorant.rows.protocol import Every, totals
 from majorant.solvers.joint.models import JointModel
 from majorant.solvers.joint.smooth import PenaltyCurvature
-from majorant.solvers.newton import passes
 from majorant.solvers.newton.conjugate import conjugate_gradients
-from majorant.solvers.newton.passes import losses_on_the_way, step
-from majorant.solvers.way import Way
-from majorant.status import Evaluated, Iterate, Matrix, Underway, Vector
+from majorant.solvers.newton.passes import MAX_FEATURES, losses_on_the_way, step
+from majorant.solvers.sample import Engine, sample_step
+from majorant.status import Evaluated, Matrix, Vector
 
 # How many entries the matrices of all classes have: no more than that of one class.
-ENTRIES = passes.MAX_FEATURES**2
+ENTRIES = MAX_FEATURES**2
 # A feature is about to be different from zero if it is pulled by this share of what holds it; and features
 # that may not move are looked at if they violate so many times more than all that may.
 NEAR = 0.8
@@ -113,67 +112,9 @@ def active_product(theta: Vector, d: Vector, block: Block) -> Vector:
     return block.active_product(block.image(theta) < 1.0, d)
 
 
-def iterates_in_passes(
-    objective: JointObjective, theta: Vector, solve_sample: Callable[[JointObjective], Iterator[Iterate]]
-) -> Iterator[Iterate]:
-    """θ itself, then Newton's steps; from zero by way of a sample, or of stones if φ is not convex."""
-    started = bool(objective.lengths(theta).any())
-    if started and objective.potential.convex and objective.single.size - 1 <= _room(objective):
-        # The first pass of the steps says all that an evaluation would.
-        yield from pass_iterates(objective, Evaluated(theta, math.nan, np.full_like(theta, math.nan)))
-    way = Way[JointObjective](objective, objective.evaluate(theta), _steps)
-    yield way.end
-    if not objective.potential.convex:
-        yield from way.over_stepping_stones()
-    elif not started:
-        start = yield from _solution_of_sample(objective, way.end, solve_sample)
-        iterates = _engine(objective, start)
-        first = next(iterates)
-        # (A sample that leads nowhere must not look like a run that has come to a halt.)
-        if first.value < way.end.value and not np.array_equal(first.theta, way.end.theta):
-            yield first
-            yield from iterates
-    yield from _steps(objective, way.end)
-
-
-def _steps(objective: JointObjective, start: Evaluated) -> Iterator[Iterate]:
-    """The iterates after the start."""
-    iterates = _engine(objective, start)
-    next(iterates)
-    yield from iterates
-
-
-def _engine(objective: JointObjective, start: Evaluated) -> Iterator[Evaluated]:
-    """The iterates from the start on, whose gradient may be that of a sample."""
-    few = objective.single.size - 1 <= _room(objective)
-    few_matter = not objective.potential.smooth
-    return (pass_iterates if few or few_matter else conjugate_iterates)(objective, start)
-
-
 def _room(objective: JointObjective) -> int:
     """How many features may move at a time."""
     return max(1, math.isqrt(ENTRIES // len(objective.classes)) - 1)
-
-
-# A sample --------------------------------------------------------------------------------------------------
-
-
-def _solution_of_sample(
-    objective: JointObjective,
-    start: Evaluated,
-    solve_sample: Callable[[JointObjective], Iterator[Iterate]],
-) -> Generator[Iterate, None, Evaluated]:
-    rows = objective.classes[0]
-    blocks = rows.thinned(objective.classes, Every(passes.sample_step(rows)))
-    sample = replace(objective, classes=[MemoryRows.of(joined(part)) for part in blocks])
-    found = start
-    for n, at in enumerate(solve_sample(sample)):
-        yield Underway(start.theta, start.value)
-        if isinstance(at, Evaluated):
-            found = at
-            if n >= passes.SAMPLE_STEPS or sample.estimate(at).error <= passes.SAMPLE_TOLERANCE:
-                break
-    return found
 
 
 # Steps -----------------------------------------------------------------------------------------------------
@@ -200,19 +141,24 @@ def pass_iterates(objective: JointObjective, start: Evaluated) -> Iterator[Evalu
 def _newton_step(
     objective: JointObjective, at: Evaluated, seen: JointView
 ) -> tuple[Vector, float, JointView] | None:
+    target, predicted = _minimised(objective, at, seen)
+    return step(objective, at, target, predicted, partial(_look, objective, _choose(objective, at, target)))
+
+
+def _minimised(objective: JointObjective, at: Evaluated, seen: JointView) -> tuple[Vector, float]:
+    """The minimiser of the model with the gradient at θ, and the curvature seen, of the chosen features."""
     where = np.append(seen.chosen, objective.single.size - 1)
     theta = objective.matrix(at.theta.copy())
     model = JointModel(
         replace(objective, penalty_factor=objective.factor[seen.chosen]),
         seen.curvature,
-        seen.gradient[:, where],
+        objective.matrix(at.loss_gradient)[:, where],
         theta[:, where],
         objective.violation_scale[where],
         rounding_level(objective.single.rows.loss_at_zero.value, objective.single.size),
     )
     theta[:, where], predicted = model.minimise()
-    look = partial(_look, objective, _choose(objective, at, theta.ravel()))
-    return step(objective, at, theta.ravel(), predicted, look)
+    return theta.ravel(), predicted
 
 
 def _look(objective: JointObjective, chosen: Features, theta: Vector, d: Vector | None) -> JointView:
@@ -269,3 +215,27 @@ def conjugate_iterates(objective: JointObjective, start: Evaluated) -> Iterator[
         if moved is not None:
             theta, value, seen = moved
             at = Evaluated(theta, value, seen.gradient.ravel())
+
+
+# All of it ------------------------------------------------------------------------------------------------
+
+
+def _iterates(
+    objective: JointObjective, start: Evaluated, sample: JointObjective | None
+) -> Iterator[Evaluated]:
+    few_matter = not objective.potential.smooth
+    return (pass_iterates if _has_room(objective) or few_matter else conjugate_iterates)(objective, start)
+
+
+def _has_room(objective: JointObjective) -> bool:
+    """Whether all features may move at a time."""
+    return objective.single.size - 1 <= _room(objective)
+
+
+def _sampled(objective: JointObjective) -> JointObjective:
+    rows = objective.classes[0]
+    blocks = rows.thinned(objective.classes, Every(sample_step(rows)))
+    return replace(objective, classes=[MemoryRows.of(joined(part)) for part in blocks])
+
+
+JOINT = Engine(_iterates, _sampled, lambda objective: not _has_room(objective))

@@ -16,7 +16,7 @@ from majorant.linsolve import rounding_level, solve_positive
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.newton.conjugate import FORCING, MAX_STEPS, conjugate_gradients
 from majorant.solvers.newton.models import FLOOR
-from majorant.solvers.newton.search import step_or_refresh
+from majorant.solvers.search import step_or_refresh
 from majorant.status import Evaluated, Matrix, Vector
 
 # Up to how many entries the Gram matrices of all classes may have, to be formed.

@@ -35,13 +35,14 @@ from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.base import Solver
 from majorant.solvers.newton.columns import column_iterates
 from majorant.solvers.newton.conjugate import conjugate_iterates
-from majorant.solvers.newton.conjugate_passes import conjugate_pass_iterates
-from majorant.solvers.newton.few_columns import few_column_iterates, sample_for
+from majorant.solvers.newton.conjugate_passes import CONJUGATE
+from majorant.solvers.newton.few_columns import FEW_COLUMNS
 from majorant.solvers.newton.gram import carried_start, gram_iterates
-from majorant.solvers.newton.passes import MAX_FEATURES, iterates_in_passes, pass_iterates, thinned
-from majorant.solvers.newton.passes import Engine as PassEngine
+from majorant.solvers.newton.passes import ALL_COLUMNS, MAX_FEATURES
 from majorant.solvers.newton.row_side import row_side_iterates, suits
 from majorant.solvers.newton.working_set import working_set_iterates
+from majorant.solvers.sample import Engine as PassEngine
+from majorant.solvers.sample import iterates_in_passes
 from majorant.solvers.way import Way, stronger_penalties
 from majorant.status import Evaluated, Iterate, Vector
 
@@ -95,7 +96,6 @@ class Newton(Solver):
                 objective,
                 theta,
                 self.choose_pass_engine(objective),
-                thinned if objective.size - 1 <= MAX_FEATURES else sample_for,
                 lambda sample: self.iterates(sample, sample.start(), seed),
             )
             return
@@ -159,14 +159,14 @@ class Newton(Solver):
         return column_iterates if kinked else conjugate_iterates
 
     @staticmethod
-    def choose_pass_engine(objective: Objective) -> PassEngine:
+    def choose_pass_engine(objective: Objective) -> PassEngine[Objective]:
         """The rule for rows that are not in memory."""
         potential = objective.potential
         if objective.size - 1 <= MAX_FEATURES:
-            return pass_iterates
+            return ALL_COLUMNS
         # Few features matter if zero can hold a pull: at a kink, or at one that is rounded.
         kinked = any(not each.smooth for each in (potential, *potential.stepping_stones(1.0)))
-        return few_column_iterates if kinked else conjugate_pass_iterates
+        return FEW_COLUMNS if kinked else CONJUGATE
 
     @classmethod
     def examples(cls) -> tuple[Newton, ...]:

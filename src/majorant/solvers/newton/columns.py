@@ -19,7 +19,7 @@ from majorant.rows import MemoryRows
 from majorant.rows.columns import Columns, intercept_column, slacks
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.newton.models import minimise_on_support, tangent_slopes
-from majorant.solvers.newton.search import step_towards
+from majorant.solvers.search import step_towards
 from majorant.status import Evaluated, Iterate, Underway, Vector
 
 # So many features are taken from the start; afterwards, so many times those of the support.

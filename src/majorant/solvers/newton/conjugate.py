@@ -9,7 +9,7 @@ import numpy as np
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.rows.quadratic import ActiveQuadratic
-from majorant.solvers.newton.search import step_or_refresh
+from majorant.solvers.search import step_or_refresh
 from majorant.status import Evaluated, Vector
 
 FORCING = 0.1

@@ -20,7 +20,9 @@ import numpy as np
 from majorant.objective import Objective
 from majorant.rows.block import Block
 from majorant.solvers.newton.conjugate import conjugate_gradients, diagonals
+from majorant.solvers.newton.few_columns import sampled
 from majorant.solvers.newton.passes import losses_on_the_way, step
+from majorant.solvers.sample import Engine
 from majorant.status import Evaluated, Vector
 
 
@@ -70,3 +72,10 @@ def conjugate_pass_iterates(objective: Objective, start: Evaluated) -> Iterator[
         moved = step(objective, at, at.theta + d, -0.5 * float(gradient @ d), look)
         if moved is not None:  # else what is yielded again ends the run
             theta, value, seen = moved
+
+
+CONJUGATE = Engine(
+    lambda objective, start, sample: conjugate_pass_iterates(objective, start),
+    sampled,
+    lambda objective: False,
+)

@@ -36,11 +36,12 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dtpttr, dtrttp
 
 from majorant.objective import Objective
-from majorant.rows import MemoryRows, Rows
+from majorant.rows import Rows
 from majorant.rows.block import Block
 from majorant.rows.protocol import LossSum
 from majorant.solvers.newton.models import ACCURACY, minimise_from_stone, minimise_kinked, tangent_slopes
-from majorant.solvers.newton.passes import MAX_FEATURES, losses_on_the_way, sample_by_entries, step
+from majorant.solvers.newton.passes import MAX_FEATURES, losses_on_the_way, step
+from majorant.solvers.sample import Engine, sample_by_entries
 from majorant.status import Evaluated, Matrix, Vector
 
 # W has room for so many features, or so many times the support, but never for more than the last.
@@ -216,6 +217,11 @@ def choose(objective: Objective, at: Evaluated) -> Features:
     return candidates
 
 
-def sample_for(rows: Rows) -> MemoryRows:
-    """The sample for rows of many features."""
-    return sample_by_entries(rows, SAMPLED)
+def sampled(objective: Objective) -> Objective:
+    """The problem on a sample, of which sparse rows have the more the fewer entries they have."""
+    return replace(objective, rows=sample_by_entries(objective.rows, SAMPLED))
+
+
+FEW_COLUMNS = Engine(
+    lambda objective, start, sample: few_column_iterates(objective, start), sampled, lambda objective: True
+)

@@ -10,7 +10,7 @@ from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.newton.models import minimise_kinked, minimise_smooth, tangent_slopes
-from majorant.solvers.newton.search import step_towards
+from majorant.solvers.search import step_towards
 from majorant.status import Evaluated, Vector
 
 

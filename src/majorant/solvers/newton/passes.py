@@ -10,44 +10,56 @@ so that the whole step, which is right nearly always, brings the next model alon
 right part of it is known, and one more pass brings the model there. The gradient of the loss is Hθ - c, as
 in `gram.py`; the certificate is computed afresh by the driver.
 
-From zero, the steps begin at the solution of a sample of the rows that fits into memory, which takes one
-pass. That, and the step, are the same for the many features of `few_columns.py`, of which a pass brings the
-H of some.
+H is most of the work: p² operations for a row of p entries, where the loss and its gradient take 4p. So it is
+not asked for while the steps do well without. Where it was known last, at θ₀, some rows have become active
+since, and others are not any more, which are few near the end; and what they change is told by the sample S
+that the way has begun with, in memory:
+
+    H(θ) ≈ H(θ₀) + H_S(θ) - H_S(θ₀).
+
+Let H be the curvature of a quadratic loss, Ĥ what is taken for it, and (1 - δ) H ≼ Ĥ ≼ (1 + δ) H. Then a step
+from θ to θ⁺ leaves no more than δ / (1 - δ) of the distance to the minimum θ*, measured by H: the penalty is
+convex, so the conditions for θ⁺ and θ* give
+
+    (θ⁺ - θ*)·Ĥ (θ⁺ - θ*) ≤ (θ⁺ - θ*)·(Ĥ - H)(θ - θ*).
+
+Of a sample alone, of m rows, δ is about 2 √(p / m); here, that times the share of rows that have changed.
+When the models do not promise less and less quickly, the next pass brings H along.
+
+The step is the same for the many features of `few_columns.py`, of which a pass brings the H of some.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
-from majorant.rows import MemoryRows, Rows
 from majorant.rows.block import Block
-from majorant.rows.memory import joined
-from majorant.rows.protocol import Every, Some
 from majorant.solvers.newton.models import minimise_kinked, minimise_smooth, tangent_slopes
-from majorant.solvers.newton.search import ROUNDING, SUFFICIENT, Penalised
-from majorant.solvers.way import Way
-from majorant.status import Evaluated, Iterate, Matrix, Underway, Vector
+from majorant.solvers.sample import Engine, sample_of, sample_step
+from majorant.solvers.search import ROUNDING, SUFFICIENT, Penalised
+from majorant.status import Evaluated, Matrix, Vector
 
 # Up to how many features a matrix of all of them travels with every pass.
 MAX_FEATURES = 3000
 
-# The entries of the sample, if it were dense, and the least step from one of its rows to the next: rows that
-# are elsewhere are to stay there. How far its problem is solved, and for how many steps.
-SAMPLED = 16_000_000
-LEAST_STEP = 8
-SAMPLE_TOLERANCE = 1e-4
-SAMPLE_STEPS = 200
-
 # Parts of a step whose loss a pass brings along.
 PARTS = (0.5, 0.25, 0.0625, 1 / 256)
+
+# If a model promises no more than this share of what the last one did, its curvature is good enough for the
+# next. And the rows for each feature with which a sample can tell how it changes.
+QUICKLY = 1 / 256
+ENOUGH = 8
+
+# How accurately models with a kink are minimised: more than where a step costs less than a pass.
+ACCURATE = 1e-3
 
 
 class Seen(Protocol):
@@ -62,9 +74,6 @@ class Seen(Protocol):
 AnySeen = TypeVar("AnySeen", bound=Seen)
 Look = Callable[[Vector, Vector | None], AnySeen]
 """The end of a step, and the step ↦ what a pass brings from there."""
-Engine = Callable[[Objective, Evaluated], Iterator[Evaluated]]
-"""The objective and a start ↦ Newton's iterates from there on, with the start itself. Its gradient may be a
-sample's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,125 +108,116 @@ def losses_on_the_way(margins: Vector, d: Vector | None, block: Block) -> Vector
     return np.array([block.s @ SquaredHinge.value(margins - (1.0 - t) * back) for t in PARTS])
 
 
-def sample_of(rows: Rows, step: int) -> MemoryRows:
-    """Every so-manieth row, weighed as many times, in memory: one pass."""
-    (blocks,) = rows.thinned([rows], Every(step))
-    return MemoryRows.of(joined(blocks))
-
-
-def sample_step(rows: Rows) -> int:
-    """Which rows are a sample: every so-manieth. They take their part of the memory, and are few of all."""
-    entries = min(SAMPLED, max(1, rows.room // 8))
-    return max(LEAST_STEP, math.ceil(rows.n_samples * (rows.n_features + 1) / entries))
-
-
-def sample_by_entries(rows: Rows, entries: int) -> MemoryRows:
-    """As many rows as have about so many entries, weighed to stand for all, in memory: one pass."""
-    entries = min(entries, rows.room // 12)  # of 8 bytes, and 4 for where it is
-    (blocks,) = rows.thinned([rows], Some(max(1, entries // rows.n_parts), LEAST_STEP))
-    return MemoryRows.of(joined(blocks))
-
-
-def iterates_in_passes(
-    objective: Objective,
-    theta: Vector,
-    engine: Engine,
-    take_sample: Callable[[Rows], MemoryRows],
-    solve_sample: Callable[[Objective], Iterator[Iterate]],
-) -> Iterator[Iterate]:
-    """θ itself, then Newton's steps; from zero, by way of a sample.
-
-    A non-convex potential is approached over stepping stones on all rows instead: a sample would decide in
-    which of the minima it ends.
-    """
-    steps = partial(_steps, engine)
-    way = Way(objective, objective.evaluate(theta), steps)
-    yield way.end
-    if not objective.potential.convex:
-        yield from way.over_stepping_stones()
-    elif not theta[:-1].any():
-        sample = replace(objective, rows=take_sample(objective.rows))
-        start = yield from _solution_of_sample(sample, way.end, solve_sample)
-        iterates = engine(objective, start)
-        first = next(iterates)
-        # (A sample that leads nowhere must not look like a run that has come to a halt.)
-        if first.value < way.end.value and not np.array_equal(first.theta, way.end.theta):
-            yield first
-            yield from iterates
-    yield from steps(objective, way.end)
-
-
-def thinned(rows: Rows) -> MemoryRows:
-    """The sample for rows of few features."""
-    return sample_of(rows, sample_step(rows))
-
-
-def _solution_of_sample(
-    sample: Objective, start: Evaluated, solve_sample: Callable[[Objective], Iterator[Iterate]]
-) -> Generator[Iterate, None, Evaluated]:
-    """Where the sample's Φ is least, more or less, and its gradient there."""
-    found = start
-    for n, at in enumerate(solve_sample(sample)):
-        yield Underway(start.theta, start.value)
-        if isinstance(at, Evaluated):
-            found = at
-            if n >= SAMPLE_STEPS or sample.estimate(at).error <= SAMPLE_TOLERANCE:
-                break
-    return found
-
-
-def _steps(engine: Engine, objective: Objective, start: Evaluated) -> Iterator[Iterate]:
-    """Newton's iterates after the start."""
-    iterates = engine(objective, start)
-    next(iterates)
-    yield from iterates
-
-
-def pass_iterates(objective: Objective, start: Evaluated) -> Iterator[Evaluated]:
+def pass_iterates(
+    objective: Objective, start: Evaluated, sample: Objective | None = None
+) -> Iterator[Evaluated]:
     """Newton's method with one pass over the rows for each step that is right at once."""
 
     def look(theta: Vector, d: Vector | None) -> View:
         return objective.rows.total(partial(view, theta, d))
 
-    theta, seen = start.theta, look(start.theta, None)
-    value = seen.loss + objective.penalty(theta)
-    while True:
+    def arrived(theta: Vector, value: float, seen: View) -> tuple[Evaluated, Curvature]:
         at = Evaluated(theta, value, seen.H @ theta - seen.c, carried=True)
+        return at, Curvature(theta, seen.H, sample)
+
+    seen = look(start.theta, None)
+    at, curvature = arrived(start.theta, seen.loss + objective.penalty(start.theta), seen)
+    last = math.inf
+    yield at
+    while True:
+        target, promised = _minimised(objective, curvature, at)
+        quick, moved = promised <= QUICKLY * last, None
+        if quick:
+            there = objective.evaluate(target)
+            if enough(at, 1.0, promised, there.value):
+                at, last = there, promised
+                yield at
+                continue
+        else:
+            moved = step(objective, at, target, promised, look)
+        if moved is None and curvature.theta is not at.theta:  # it was no more than nearly right
+            at, curvature = arrived(at.theta, at.value, look(at.theta, None))
+            target, promised = _minimised(objective, curvature, at)
+            moved = step(objective, at, target, promised, look)
+        elif quick:
+            moved = step(objective, at, target, promised, look)
+        if moved is not None:
+            at, curvature = arrived(*moved)
+            last = math.inf
+        # Without a way down that these numbers can tell, what is yielded again ends the run.
         yield at
-        target, predicted = _minimised(objective, seen, at)
-        moved = step(objective, at, target, predicted, look)
-        if moved is None:
-            # No way down that these numbers can tell: what is yielded again ends the run.
-            continue
-        theta, value, seen = moved
 
 
-def _minimised(objective: Objective, seen: View, at: Evaluated) -> tuple[Vector, float]:
+class Curvature:
+    """That of the loss: known where a pass has brought it, and told by a sample near to there.
+
+    Parameters
+    ----------
+    theta, H
+        Where it is known, and what it is there.
+    sample : Objective, optional
+        The problem on a sample of the rows.
+    """
+
+    def __init__(self, theta: Vector, H: Matrix, sample: Objective | None) -> None:
+        self.theta, self.H = theta, H
+        enough = sample is not None and sample.rows.n_samples >= ENOUGH * len(theta)
+        self.sample = sample if enough else None
+
+    def near(self, theta: Vector) -> Matrix:
+        """H + H_S(θ) - H_S where it is known, if that is possible."""
+        if self.sample is None or theta is self.theta:
+            return self.H
+        H = self.H + self._sampled(theta) - self._sampled_here
+        # A sample that knows no better than to take half of a curvature away is no help.
+        return H if np.all(H.diagonal() >= 0.5 * self.H.diagonal()) else self.H
+
+    @cached_property
+    def _sampled_here(self) -> Matrix:
+        return self._sampled(self.theta)
+
+    def _sampled(self, theta: Vector) -> Matrix:
+        assert self.sample is not None
+        return self.sample.rows.total(partial(view, theta, None)).H
+
+
+def _minimised(objective: Objective, curvature: Curvature, at: Evaluated) -> tuple[Vector, float]:
+    H = curvature.near(at.theta)
+    c = H @ at.theta - at.loss_gradient
     if objective.potential.smooth:
-        return minimise_smooth(objective, seen.H, seen.c, at.theta)
-    return minimise_kinked(objective, seen.H, seen.c, at, tangent_slopes(objective, at.theta))
+        return minimise_smooth(objective, H, c, at.theta)
+    return minimise_kinked(objective, H, c, at, tangent_slopes(objective, at.theta), ACCURATE)
+
+
+def _sampled(objective: Objective) -> Objective:
+    rows = objective.rows
+    return replace(objective, rows=sample_of(rows, sample_step(rows)))
+
+
+ALL_COLUMNS = Engine(pass_iterates, _sampled, lambda objective: False)
+
+
+def enough(at: Evaluated, t: float, predicted: float, reached: float) -> bool:
+    """Whether Φ has fallen far enough after the part t of a step that has promised so much in all."""
+    return reached <= at.value - SUFFICIENT * t * predicted + ROUNDING * abs(at.value)
 
 
 def step(
     objective: Penalised, at: Evaluated, target: Vector, predicted: float, look: Look[AnySeen]
 ) -> tuple[Vector, float, AnySeen] | None:
     """Where the step leads, Φ and what is seen there; None if Φ does not fall on the way."""
-
-    def enough(t: float, reached: float) -> bool:
-        return reached <= at.value - SUFFICIENT * t * predicted + ROUNDING * abs(at.value)
-
     d = target - at.theta
     whole = 1.0
     while whole > 1e-10:
         end = at.theta + whole * d
         seen = look(end, whole * d)
         reached = seen.loss + objective.penalty(end)
-        if enough(whole, reached):
+        if enough(at, whole, predicted, reached):
             return end, reached, seen
         for part, loss in zip(PARTS, seen.shorter.tolist(), strict=True):
             t = whole * part
             between = at.theta + t * d
-            if enough(t, loss + objective.penalty(between)):
+            if enough(at, t, predicted, loss + objective.penalty(between)):
                 seen = look(between, None)
                 return between, seen.loss + objective.penalty(between), seen
         whole *= PARTS[-1] / 2.0
