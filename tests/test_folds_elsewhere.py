@@ -14,6 +14,7 @@ from majorant import SparseSVC, SparseSVCCV, sparse_svc_path
 from majorant.estimators import folds as module
 from majorant.estimators.convoys import in_convoy
 from majorant.estimators.sources import stream_by_problem
+from majorant.estimators.splitter import FoldsByPlace
 from majorant.rows import from_arrays
 from majorant.rows.folds import Folds
 from majorant.rows.protocol import Every
@@ -70,6 +71,25 @@ def test_folds_do_not_depend_on_the_blocks(cuts):
     folds = Folds.of_counts(5, 42, np.array([np.bincount(part, minlength=3) for part in parts]))
     found = np.concatenate([folds.of_block(i, part) for i, part in enumerate(parts)])
     assert np.array_equal(found, fold_of_each(codes, 5, seed=42))
+
+
+@pytest.mark.parametrize("random_state", [None, 3])
+def test_in_memory_the_same_folds_by_a_splitter(random_state):
+    X, y, s = data(3)
+    options = {"penalty": "l1", "lambdas": [20.0, 5.0], "tol": 1e-10, "random_state": random_state}
+    found = SparseSVCCV(cv=3, **options).fit(from_arrays(X, y, s, rows_per_block=90))
+    known = SparseSVCCV(cv=FoldsByPlace(3, random_state), **options).fit(X, y, sample_weight=s)
+    assert_same(found, known)
+
+
+def test_a_class_that_is_rarer_than_the_folds():
+    y = np.repeat([0, 1], [12, 2])
+    with pytest.warns(UserWarning, match=r"fewer rows \(2\) than there are folds \(4\)"):
+        splits = list(FoldsByPlace(4).split(y, y))
+    assert np.array_equal(np.sort(np.concatenate([test for _, test in splits])), np.arange(14))
+    assert [int(np.sum(y[test] == 0)) for _, test in splits] == [3] * 4
+    with pytest.raises(ValueError, match="No class has 13 rows"):
+        list(FoldsByPlace(13).split(y, y))
 
 
 def test_folds_are_drawn_by_the_seed_and_not_periodic():
