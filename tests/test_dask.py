@@ -24,6 +24,7 @@ from majorant.callbacks import Callback  # noqa: E402
 from majorant.datasets import on_dask  # noqa: E402
 from majorant.errors import ClusterLostError  # noqa: E402
 from majorant.rows import from_blocks  # noqa: E402
+from majorant.rows.dask import Cluster  # noqa: E402
 from majorant.solvers.newton.passes import MAX_FEATURES  # noqa: E402
 
 pytestmark = pytest.mark.timeout(240)
@@ -53,6 +54,10 @@ def load_wide(i):
 
 def load_three(i):
     return load(i, classes=3)
+
+
+def load_few(i):
+    return tuple(part[:9] for part in load(i))
 
 
 def load_slowly(i):
@@ -344,6 +349,28 @@ def test_an_error_on_a_worker_ends_all_classes(client):
 
     with pytest.raises(ZeroDivisionError):
         SparseSVC("l1").set_callbacks(Fails()).fit(on_dask(from_blocks(load_four, BLOCKS)))
+
+
+def test_the_task_of_a_block_is_as_small_with_many_blocks(client, monkeypatch):
+    """In cross-validation too, where the folds of a block follow from how many rows were before it."""
+    from majorant.estimators import clusters
+    from majorant.estimators.sources import Cut
+
+    def size(blocks):
+        made = []
+
+        def remember(loads, client):
+            made.append(loads)
+            return Cluster(loads, client)
+
+        monkeypatch.setattr(clusters, "Cluster", remember)
+        clusters.cluster_by_problem(
+            SparseSVC(), on_dask(from_blocks(load_few, blocks)), None, None, Cut(3, seed=0)
+        )
+        task = made[-1][1]("a name", False)
+        return len(distributed.protocol.pickle.dumps(dict(task.__dask_graph__())))
+
+    assert size(60) == size(6)
 
 
 @pytest.mark.slow

@@ -1,8 +1,12 @@
 """Cross-validation of rows that are not in memory: the folds, and the same choice as in memory."""
 
 import os
+import pickle
 import signal
 import threading
+import time
+from copy import copy
+from itertools import count
 
 import numpy as np
 import pytest
@@ -11,9 +15,12 @@ from sklearn.metrics import make_scorer, recall_score
 from sklearn.model_selection import StratifiedKFold
 
 from majorant import SparseSVC, SparseSVCCV, sparse_svc_path
+from majorant.callbacks import Callback
 from majorant.estimators import folds as module
 from majorant.estimators.convoys import in_convoy
+from majorant.estimators.path import follow
 from majorant.estimators.sources import stream_by_problem
+from majorant.estimators.splitter import FoldsByPlace
 from majorant.rows import from_arrays
 from majorant.rows.folds import Folds
 from majorant.rows.protocol import Every
@@ -70,6 +77,35 @@ def test_folds_do_not_depend_on_the_blocks(cuts):
     folds = Folds.of_counts(5, 42, np.array([np.bincount(part, minlength=3) for part in parts]))
     found = np.concatenate([folds.of_block(i, part) for i, part in enumerate(parts)])
     assert np.array_equal(found, fold_of_each(codes, 5, seed=42))
+
+
+@pytest.mark.parametrize("random_state", [None, 3])
+def test_in_memory_the_same_folds_by_a_splitter(random_state):
+    X, y, s = data(3)
+    options = {"penalty": "l1", "lambdas": [20.0, 5.0], "tol": 1e-10, "random_state": random_state}
+    found = SparseSVCCV(cv=3, **options).fit(from_arrays(X, y, s, rows_per_block=90))
+    known = SparseSVCCV(cv=FoldsByPlace(3, random_state), **options).fit(X, y, sample_weight=s)
+    assert_same(found, known)
+
+
+def test_a_class_that_is_rarer_than_the_folds():
+    y = np.repeat([0, 1], [12, 2])
+    with pytest.warns(UserWarning, match=r"fewer rows \(2\) than there are folds \(4\)"):
+        splits = list(FoldsByPlace(4).split(y, y))
+    assert np.array_equal(np.sort(np.concatenate([test for _, test in splits])), np.arange(14))
+    assert [int(np.sum(y[test] == 0)) for _, test in splits] == [3] * 4
+    with pytest.raises(ValueError, match="No class has 13 rows"):
+        list(FoldsByPlace(13).split(y, y))
+
+
+def test_a_block_knows_its_folds_without_the_others():
+    codes = np.random.default_rng(1).integers(0, 3, 500)
+    parts = np.split(codes, range(13, 500, 13))
+    folds = Folds.of_counts(5, 42, np.array([np.bincount(part, minlength=3) for part in parts]))
+    for i, part in enumerate(parts):
+        alone = pickle.loads(pickle.dumps(folds.only(i)))
+        assert np.array_equal(alone.of_block(i, part), folds.of_block(i, part))
+        assert list(alone.before) == [i]
 
 
 def test_folds_are_drawn_by_the_seed_and_not_periodic():
@@ -242,6 +278,76 @@ def test_an_error_in_one_fold_ends_all():
     source.memory = 2 * source.load(0).nbytes
     with pytest.raises(OSError, match="the disk is gone"):
         SparseSVCCV("l1", lambdas=STRENGTHS, cv=4).fit(source)
+
+
+def test_an_error_in_one_fold_ends_the_others_at_once(monkeypatch):
+    """They have 50 models to go; each may have asked its question, or be between two."""
+    numbers, others = count(), []
+
+    def failing(training, strengths):
+        number = next(numbers)
+        for model in follow(training, strengths):
+            if number == 1:
+                raise LookupError("in one fold")
+            others.append(number)
+            yield model
+
+    monkeypatch.setattr(module, "follow", failing)
+    X, y, s = data(3)
+    with pytest.raises(LookupError, match="in one fold"):
+        SparseSVCCV("l1", lambdas=np.geomspace(100.0, 0.1, 50), cv=4).fit(
+            from_arrays(X, y, s, rows_per_block=90)
+        )
+    assert len(others) < 30
+
+
+def test_an_error_in_one_class_ends_the_others_at_once():
+    class Fails(Callback):
+        def __init__(self):
+            self.seen = []
+
+        def for_problem(self, classes, positive):
+            twin = copy(self)
+            twin.positive = positive
+            return twin
+
+        def on_iterate(self, iterate, record):
+            self.seen.append(self.positive)
+            if self.positive == "cricket" and record.iteration == 2:
+                raise LookupError("in one class")
+
+    X, y, s = data(3)
+    watch = Fails()
+    model = SparseSVC("l2", solver="gradient", tol=0.0, max_iter=500).set_callbacks(watch)
+    with pytest.raises(LookupError, match="in one class"):
+        model.fit(from_arrays(X, y, s, rows_per_block=90))
+    assert watch.seen.count("cricket") == 3
+    assert len(watch.seen) < 60
+
+
+def test_an_error_ends_the_pass_that_others_wait_for():
+    """Whoever waits for an answer hears of it between two blocks, not when all of them have been read."""
+    X, y, s = data()
+    rows = stream_by_problem(SparseSVC(), from_arrays(X, y, s, rows_per_block=1), None, None)[1][0]
+    begun, asked = threading.Event(), []
+
+    def slow(block):
+        asked.append(block)
+        begun.set()
+        deadline = time.monotonic() + 10.0
+        while rows.place.convoy.broken is None and time.monotonic() < deadline:
+            time.sleep(1e-3)
+
+    def waits():
+        list(rows.ask(slow))
+
+    def fails():
+        begun.wait(10.0)
+        raise LookupError("meanwhile")
+
+    with pytest.raises(LookupError, match="meanwhile"):
+        in_convoy(rows.place, [waits, fails])
+    assert len(asked) < N // 2
 
 
 def test_ctrl_c_ends_all_folds():

@@ -1,23 +1,25 @@
-"""`majorant train` and `predict` with --memory: block by block, with the same results."""
+"""`majorant train`, `cv`, `path` and `predict` with --memory: block by block, with the same results."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from majorant.callbacks import LiveProgress
+from majorant.callbacks import LiveProgress, ModelsProgress, progress
 from majorant.cli import run
 from majorant.datasets import write_libsvm
 from majorant.persistence import load_model, load_provenance
-from majorant.rows.between import Pass
+from majorant.rows.between import Pass, call_watchers
 
 FAST = ["--solver", "mm", "--penalty", "l2", "--lam", "2"]
+STRENGTHS = ["--penalty", "l1", "--points", "3", "--ratio", "0.01", "--tol", "1e-12"]
 
 
 @pytest.fixture
@@ -32,6 +34,7 @@ def here(tmp_path, monkeypatch):
     write_libsvm("wide.svm", np.column_stack([X, np.ones(400)]), y)
     np.save("X.npy", X)
     np.save("y.npy", y)
+    np.savez("rows.npz", X=X, y=y)
     return tmp_path
 
 
@@ -60,6 +63,84 @@ def test_training_with_little_memory_gives_the_same_model(command, data):
     provenance = load_provenance("large.model")
     assert provenance.source == data
     assert provenance.n_rows == 400
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["X.npy", "--class-weight", "+1=2", "--test", "X.npy"],
+        *(
+            pytest.param(options, marks=pytest.mark.slow)
+            for options in (
+                ["rows.svm", "--scoring", "roc_auc", "--selection", "1se", "--seed", "7", "--folds", "4"],
+                ["rows.svm", "--scoring", "balanced_accuracy", "--class-weight", "balanced"],
+            )
+        ),
+    ],
+    ids=lambda options: options[2],
+)
+def test_cross_validation_with_little_memory_chooses_the_same(command, options):
+    words = ["m", "--force", "--json", *STRENGTHS, "--folds", "3", *options[1:]]
+    in_memory = [{"X.npy": "rows.npz"}.get(word, word) for word in (options[0], *words)]
+    whole, there = json.loads(command("cv", *in_memory).out), load_model("m")
+    large, here = json.loads(command("cv", options[0], *words, "--memory", "16KB").out), load_model("m")
+    assert large["passes"] >= 3
+    assert large["data"]["blocks"] > 3
+    assert whole.keys() <= large.keys()
+    for name, column in whole["cv_results"].items():
+        assert large["cv_results"][name] == pytest.approx(column, rel=1e-6), name
+    for name in ("lam", "lam_1se", "score", "train_accuracy", "objective"):
+        assert large[name] == pytest.approx(whole[name], rel=1e-6), name
+    assert large["selected"] == whole["selected"]
+    np.testing.assert_allclose(here.coef_, there.coef_, rtol=1e-6)
+    assert here.class_weight == there.class_weight
+    if "--test" in options:
+        assert large["test_accuracy"] == large["train_accuracy"]
+
+
+def test_other_seeds_draw_other_folds(command):
+    words = ["cv", "rows.npz", "m", "--force", "--json", *STRENGTHS, "--seed"]
+    scores = [json.loads(command(*words, seed).out)["cv_results"]["split0_test_score"] for seed in (0, 0, 1)]
+    assert scores[0] == scores[1] != scores[2]
+
+
+@pytest.mark.parametrize("data", ["X.npy", pytest.param("rows.svm", marks=pytest.mark.slow)])
+def test_a_path_with_little_memory_is_the_same(command, data):
+    words = [*STRENGTHS, "--class-weight", "+1=2", "--max-features", "5"]
+    whole = json.loads(command("path", "rows.npz", "whole.csv", "--json", *words).out)
+    large = json.loads(command("path", data, "large.csv", "--json", *words, "--memory", "16KB").out)
+    assert large["passes"] >= 3
+    assert large["rows"] == 400
+    assert len(large["path"]) == len(whole["path"]) > 1
+    for here, there in zip(large["path"], whole["path"], strict=True):
+        for name in ("lam", "n_selected", "objective", "train_accuracy", "converged"):
+            assert here[name] == pytest.approx(there[name], rel=1e-6), name
+    tables = [np.genfromtxt(name, delimiter=",", names=True) for name in ("whole.csv", "large.csv")]
+    assert tables[0].dtype == tables[1].dtype
+    np.testing.assert_allclose(tables[1].tolist(), tables[0].tolist(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["cv", "path"])
+def test_what_is_said_of_blocks(command, name):
+    printed = command(name, "X.npy", "out", "--memory", "16KB", *STRENGTHS)
+    assert "6 features, in" in printed.out
+    assert "400 rows, " in printed.out
+    assert "passes over them" in printed.out
+
+
+@pytest.mark.parametrize("name", ["cv", "path"])
+def test_ctrl_c_between_two_models_writes_nothing(command, monkeypatch, name):
+    pressed = threading.Lock()
+
+    def press(*_):
+        if pressed.acquire(blocking=False):  # once, though folds are in threads
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(ModelsProgress, "advance", press)
+    printed = command(name, "X.npy", "out", "--memory", "16KB", *STRENGTHS, code=130)
+    assert "Interrupted." in printed.err
+    assert "Traceback" not in printed.err
+    assert not Path("out").exists()
 
 
 def test_facts_for_programs(command):
@@ -104,17 +185,24 @@ def test_predictions_are_the_same_in_blocks(command):
         (["train", "rows.svm", "--memory", "16KB", "-v", "3"], "-v needs all rows in memory"),
         (["train", "rows.svm", "--memory", "16KB", "--report", "r.html"], "--report needs all rows"),
         (["train", "-", "m", "--memory", "16KB"], "DATA - needs all rows in memory"),
+        (["cv", "rows.svm", "--memory", "16KB", "--standardize"], "--standardize needs all rows in memory"),
+        (["cv", "rows.svm", "--memory", "16KB", "--report", "r.html"], "--report needs all rows"),
+        (["cv", "-", "m", "--memory", "16KB"], "DATA - needs all rows in memory"),
+        (["path", "rows.svm", "--memory", "16KB", "--standardize"], "--standardize needs all rows in memory"),
+        (["path", "-", "--memory", "16KB"], "DATA - needs all rows in memory"),
     ],
 )
 def test_what_needs_all_rows_is_said(command, words, message):
     assert message in command(*words, code=2).err
 
 
-def test_sizes_and_files_that_are_wrong(command):
-    assert "'a lot' is no size in memory" in command("train", "X.npy", "--memory", "a lot", code=1).err
-    assert "there is no such file" in command("train", "none.svm", "m", "--memory", "1GB", code=1).err
+@pytest.mark.parametrize("name", ["train", "cv", "path"])
+def test_sizes_and_files_that_are_wrong(command, name):
+    assert "'a lot' is no size in memory" in command(name, "X.npy", "--memory", "a lot", code=1).err
+    assert "there is no such file" in command(name, "none.svm", "m", "--memory", "1GB", code=1).err
     Path("y.npy").unlink()
-    assert "where are the labels?" in command("train", "X.npy", "m", "--memory", "1GB", code=1).err
+    assert "where are the labels?" in command(name, "X.npy", "m", "--memory", "1GB", code=1).err
+    assert not Path("m").exists()
 
 
 def test_a_checkpoint_is_removed_when_the_model_is_written(command):
@@ -135,7 +223,7 @@ def test_a_command_that_was_killed_goes_on(command):
         "import sys; from majorant.callbacks import Checkpoint; from majorant.cli import train, run; "
         "from majorant import cli; import majorant.cli.train; "
         "m = sys.modules['majorant.cli.train']; "
-        "m.checkpoint_of = lambda path: Checkpoint(path, every=0.0, resume=True); "
+        "m._checkpoint = lambda path: Checkpoint(path, every=0.0, resume=True); "
         "run(sys.argv[1:])"
     )
     problem = ["rows.svm", "m", "--memory", "16KB", "--checkpoint", "c.npz", "--penalty", "l2", "--lam", "2"]
@@ -158,3 +246,14 @@ def test_progress_says_how_long_a_pass_takes(capsys):
     live.on_pass(Pass(3, done=5, blocks=20, seconds=2.0))
     live.close()
     assert "pass 3: 25% of 8 s" in capsys.readouterr().err
+
+
+def test_so_does_that_of_many_models(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    with ModelsProgress(4) as models:
+        models.advance("3 features")
+        call_watchers(Pass(3, done=5, blocks=20, seconds=2.0))
+    call_watchers(Pass(4, done=5, blocks=20, seconds=2.0))
+    said = capsys.readouterr().err
+    assert "model 1 of 4  3 features  pass 3: 25% of 8 s" in said
+    assert "pass 4" not in said

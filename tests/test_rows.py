@@ -1,6 +1,7 @@
 """Every kind of block answers every question as the plain dense matrices do."""
 
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -202,6 +203,28 @@ def test_blas_gets_its_threads_back():
             assert numbers() == before
         assert set(numbers()) == {1}
     assert numbers() == before
+
+
+def test_blas_is_held_by_whichever_thread_begins():
+    """Also if the main thread has held it before: threadpoolctl would listen to that one alone."""
+    own = [library.get_num_threads() for library in blas._libraries()]
+    blas._set([2] * len(own))
+    seen = []
+
+    def work():
+        with blas.one_thread():
+            seen.append([library.get_num_threads() for library in blas._libraries()])
+
+    try:
+        with blas.one_thread():
+            pass
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        seen.append([library.get_num_threads() for library in blas._libraries()])
+    finally:
+        blas._set(own)
+    assert seen == [[1] * len(own), [2] * len(own)]
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -33,7 +33,9 @@ def _libraries() -> list[Any]:
 
 def _set(numbers: list[int]) -> None:
     for library, number in zip(_libraries(), numbers, strict=True):
-        library.set_num_threads(number)
+        # threadpoolctl 3.8 listens to the first thread that has set OpenBLAS's number, and to no other while
+        # that lives, lest they quarrel: the count sees to that here.
+        getattr(library, "_real_set_num_threads", library.set_num_threads)(number)
 
 
 @contextmanager

@@ -8,11 +8,12 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from majorant.callbacks.base import Callback, name_of
-from majorant.rows.between import Pass
+from majorant.rows.between import Pass, between_blocks
 from majorant.status import Evaluated, Record, Result, Status
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 # Seconds before the first bar is drawn (most fits are over by then), and between two drawings.
 BEFORE_DRAWING = 0.5
 BETWEEN_DRAWINGS = 0.1
+# Seconds between two lines, where nothing can be drawn.
+EVERY = 3.0
 
 
 class Progress(Callback):
@@ -118,31 +121,37 @@ class LiveProgress(Callback):
 class ModelsProgress:
     """A bar that counts the models of a path, or of all folds; lines where there is no terminal.
 
+    Where rows are read block by block, it says how far a pass is as well.
+
     >>> with ModelsProgress(100, shown=False) as progress:
     ...     progress.advance("3 features")
 
     Parameters
     ----------
     total : int
-        How many models there will be, at most.
+        How many models there will be, at most. May be set later, before the first of them: the rows are
+        looked through before it is known.
     shown : bool, default=True
         False: say nothing.
     stream : text stream, optional
         Where to; by default stderr.
     """
 
-    def __init__(self, total: int, *, shown: bool = True, stream: TextIO | None = None) -> None:
+    def __init__(self, total: int = 0, *, shown: bool = True, stream: TextIO | None = None) -> None:
         self.total, self.shown = total, shown
-        self._display = _Display(3.0, stream)
+        self._display = _Display(EVERY, stream)
         self._lock = threading.Lock()
         self._done = 0
+        self._watching = between_blocks(self._display.show_pass) if shown else nullcontext()
 
     def __enter__(self) -> Self:
         self._start = time.monotonic()
         self._display.begin()
+        self._watching.__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._watching.__exit__(None, None, None)
         self._display.end("", all_runs=True)
 
     def advance(self, state: str = "") -> None:

@@ -6,12 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
-from majorant.cli.arguments import DataArgument, DataOptions, ModelOptions, ModelToWrite, Points, Ratio
+from majorant.cli.arguments import (
+    DataArgument,
+    DataOptions,
+    Memory,
+    ModelOptions,
+    ModelToWrite,
+    Points,
+    Ratio,
+)
 from majorant.cli.fitting import PenaltyOptions
 from majorant.cli.grouped import grouped
 from majorant.cli.output import Output, OutputOptions
-from majorant.cli.reading import labels_of
-from majorant.cli.training import Job
+from majorant.cli.streaming import prepare
 
 
 @grouped
@@ -27,14 +34,14 @@ def cv(
     ] = "best",
     scoring: Annotated[str, typer.Option(metavar="SCORE", help="Any score of scikit-learn.")] = "accuracy",
     fitting: PenaltyOptions,
+    memory: Memory = None,
     writing: ModelOptions,
     reading: DataOptions,
     answering: OutputOptions,
 ) -> None:
     """Train with the best strength by cross-validation."""
-    from sklearn.model_selection import StratifiedKFold
-
     from majorant import SparseSVCCV
+    from majorant.estimators.splitter import FoldsByPlace
 
     output = Output(answering)
     parameters: dict[str, Any] = {
@@ -42,12 +49,12 @@ def cv(
         "ratio": ratio,
         "selection": selection,
         "scoring": scoring,
-        "cv": StratifiedKFold(folds, shuffle=True, random_state=fitting.seed),
+        "cv": FoldsByPlace(folds, fitting.seed) if memory is None else folds,  # the same rows in each
         "verbose": int(answering.talkative),
     }
     fitting.check(SparseSVCCV, parameters)
-    job = Job.prepare(data, model, writing, reading, output, standardize=fitting.standardize)
-    estimator = SparseSVCCV(**parameters, **fitting.parameters(labels_of(job.data)))
+    job = prepare(data, model, writing, reading, output, standardize=fitting.standardize, memory=memory)
+    estimator = SparseSVCCV(**parameters, **fitting.parameters(job.labels if fitting.class_weight else []))
     interrupted = job.fit(estimator, output)
     _say(estimator, scoring, output)
     job.finish(estimator, output, interrupted=interrupted)

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from majorant.cli.arguments import DataArgument, DataOptions, Force, Points, Ratio
+from majorant.cli.arguments import DataArgument, DataOptions, Force, Memory, Points, Ratio
 from majorant.cli.fitting import PenaltyOptions
 from majorant.cli.grouped import grouped
 from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.reading import labels_of, read_data
+from majorant.cli.streaming import accuracies_by_blocks, open_data, refuse_with_memory, timed_passes
+from majorant.cli.streaming import labels_of as labels_in
 from majorant.cli.training import Scales
 from majorant.cli.writing import check_output
 
 if TYPE_CHECKING:
-    from majorant.datasets import Data
+    from majorant.estimators import SparseSVC
 
 
 @grouped
@@ -36,6 +39,7 @@ def path(
     ratio: Ratio = 1e-3,
     max_features: Annotated[int | None, typer.Option(help="End before a model with more features.")] = None,
     fitting: PenaltyOptions,
+    memory: Memory = None,
     force: Force = False,
     reading: DataOptions,
     answering: OutputOptions,
@@ -45,19 +49,35 @@ def path(
 
     output = Output(answering)
     fitting.check(SparseSVC, {"max_features": max_features})
+    if memory is not None:
+        refuse_with_memory({"--standardize": fitting.standardize, "DATA -": data == "-"})
     if out is not None:
         check_output(out, data, force=force)
-    rows = read_data(data, reading, output)
-    scales = Scales(rows.X, wanted=fitting.standardize)
-    with output.relayed_warnings():
-        found = sparse_svc_path(
-            scales.scaled(rows.X), rows.y, lambdas=points, ratio=ratio, max_features=max_features,
-            verbose=int(answering.talkative), **fitting.parameters(labels_of(rows)),
-        )  # fmt: skip
-    for estimator in found.models:
-        scales.unscale(estimator)
-    models = [Model.trained(estimator, rows) for estimator in found.models]
-    facts = [_facts(model, rows) for model in models]
+
+    def follow(X: Any, y: Any, labels: list[Any]) -> Sequence[SparseSVC]:
+        with output.relayed_warnings():
+            return sparse_svc_path(
+                X, y, lambdas=points, ratio=ratio, max_features=max_features,
+                verbose=int(answering.talkative), **fitting.parameters(labels),
+            ).models  # fmt: skip
+
+    if memory is None:
+        rows = read_data(data, reading, output)
+        assert rows.y is not None
+        scales = Scales(rows.X, wanted=fitting.standardize)
+        estimators = follow(scales.scaled(rows.X), rows.y, labels_of(rows))
+        for estimator in estimators:
+            scales.unscale(estimator)
+        models = [Model.trained(estimator, rows) for estimator in estimators]
+        right = [model.right(rows.X, rows.y) / len(rows.y) for model in models]
+    else:
+        source = open_data(data, reading, memory, output)
+        with timed_passes() as times:
+            estimators = follow(source, None, labels_in(source) if fitting.class_weight else [])
+        times.tell(int(estimators[0].t_), output)
+        models = list(map(Model, estimators))
+        right = accuracies_by_blocks(models, source)
+    facts = [_facts(model, share) for model, share in zip(models, right, strict=True)]
     header = ["lam", "features", "objective", "gap", "training accuracy"]
     output.table(header, [_row(fact) for fact in facts], right=range(5))
     if out is not None:
@@ -67,15 +87,14 @@ def path(
     output.finish(path=facts)
 
 
-def _facts(model: Model, data: Data) -> dict[str, Any]:
-    assert data.y is not None
+def _facts(model: Model, right: float) -> dict[str, Any]:
     estimator = model.estimator
     return {
         "lam": estimator.lam_,
         "n_selected": len(estimator.support_),
         "objective": estimator.objective_,
         "gap": estimator.gap_,
-        "train_accuracy": model.right(data.X, data.y) / len(data.y),
+        "train_accuracy": right,
         "converged": bool(estimator.converged_),
         "n_iter": int(estimator.n_iter_),
     }

@@ -1,26 +1,31 @@
-"""`--memory SIZE`: training and predicting block by block."""
+"""`--memory SIZE`: training and predicting block by block.
+
+`prepare` is where `train` and `cv` part ways: a `Job` has its rows in memory, a `BlockJob` on the disk, and
+what comes after is the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from majorant.cli.arguments import DataOptions
+from majorant.cli.arguments import DataOptions, ModelOptions
 from majorant.cli.models import Model, same
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.reading import matching, remembered
-from majorant.cli.training import fit
-from majorant.cli.writing import STDOUT, lines_of, write_model
+from majorant.cli.training import Job, fit
+from majorant.cli.writing import STDOUT, check_output, default_model, lines_of, write_model
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from majorant import SparseSVC
     from majorant.callbacks import Checkpoint
+    from majorant.cli.models import Estimator
     from majorant.datasets import Source
     from majorant.rows.between import Pass
 
@@ -35,16 +40,41 @@ class Unhashed:
     sha256: None = None
 
 
+@dataclass
 class PassTimes:
     """How long the passes over the rows took."""
 
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
+    seconds: list[float] = field(default_factory=list)
 
     def __call__(self, state: Pass) -> None:
         """Notice when one is over."""
         if state.done == state.blocks:
             self.seconds.append(state.seconds)
+
+    def tell(self, rows: int, output: Output) -> None:
+        """How many there were over so many rows, and how long one took."""
+        passes = len(self.seconds)
+        output.facts |= {"passes": passes, "rows": rows}
+        if passes:
+            typical = output.facts["seconds_per_pass"] = sorted(self.seconds)[passes // 2]
+            output.say(f"{rows:,} rows, {passes} passes over them, {typical:.2g} s each")
+
+
+@contextmanager
+def timed_passes() -> Iterator[PassTimes]:
+    """Measure the passes that are made meanwhile."""
+    from majorant.rows.between import between_blocks
+
+    times = PassTimes()
+    with between_blocks(times):
+        yield times
+
+
+def refuse_with_memory(options: dict[str, bool]) -> None:
+    """Say which of the options needs all rows in memory, if one was given."""
+    for name, given in options.items():
+        if given:
+            raise typer.BadParameter(f"{name} needs all rows in memory: leave out --memory, or {name}")
 
 
 def open_data(
@@ -79,36 +109,87 @@ def labels_of(source: Source) -> list[Any]:
     return labels
 
 
-def train_by_blocks(
-    estimator: SparseSVC,
-    source: Source,
-    held_out: Source | None,
-    target: Path,
+def accuracies_by_blocks(models: Sequence[Model], source: Source) -> list[float]:
+    """The share of the rows that each model, trained on these, predicts rightly: one pass for all of them."""
+    from majorant.rows.stream import read_ahead
+
+    rows, right = 0, [0] * len(models)
+    for X, y, _ in read_ahead(source.load, range(source.n_blocks)):
+        assert y is not None
+        rows += len(y)
+        right = [count + model.right(X, y) for count, model in zip(right, models, strict=True)]
+    return [count / rows for count in right]
+
+
+def prepare(
+    data: str,
+    target: Path | None,
+    options: ModelOptions,
+    reading: DataOptions,
     output: Output,
     *,
-    force: bool,
-    saving: Checkpoint | None,
-) -> None:
-    """`majorant train` for data that need not fit into memory."""
-    from majorant.rows.between import between_blocks
+    standardize: bool,
+    memory: str | None,
+) -> Job | BlockJob:
+    """What is to be trained on, in memory or block by block."""
+    if memory is None:
+        return Job.prepare(data, target, options, reading, output, standardize=standardize)
+    refuse_with_memory(
+        {"--standardize": standardize, "--report": options.report is not None, "DATA -": data == "-"}
+    )
+    return BlockJob.prepare(data, target, options, reading, output, memory=memory)
 
-    times = PassTimes()
-    with between_blocks(times):
-        interrupted = fit(estimator, source, None, output, saving)
-    output.facts |= {"passes": len(times.seconds), "rows": int(estimator.t_)}
-    if times.seconds:
-        typical = output.facts["seconds_per_pass"] = sorted(times.seconds)[len(times.seconds) // 2]
-        output.say(f"{estimator.t_:,} rows, {len(times.seconds)} passes over them, {typical:.2g} s each")
-    model = Model(estimator)
-    if not interrupted:
-        _score(model, source, held_out, output)
-    origin = Unhashed(source.name, source.feature_names, source.label)
-    write_model(model, origin, target, output, standardized=False, force=force)
-    output.finish(**model.summary)
-    if interrupted:
-        raise typer.Exit(130)
-    if saving is not None:
-        saving.remove()
+
+@dataclass(frozen=True)
+class BlockJob:
+    """A `Job` for data that need not fit into memory."""
+
+    data: Source
+    test: Source | None
+    target: Path
+    options: ModelOptions
+
+    @classmethod
+    def prepare(
+        cls,
+        data: str,
+        target: Path | None,
+        options: ModelOptions,
+        reading: DataOptions,
+        output: Output,
+        *,
+        memory: str,
+    ) -> BlockJob:
+        """Check the output, then open the data."""
+        target = default_model(data) if target is None else target
+        check_output(target, *filter(None, [data, options.test]), force=options.force)
+        source, test = open_data(data, reading, memory, output), None
+        if options.test is not None:
+            test = open_data(options.test, reading, memory, output, what="test_data")
+        return cls(source, test, target, options)
+
+    @property
+    def labels(self) -> list[Any]:
+        """The class labels of the data, each once: all of them are looked through."""
+        return labels_of(self.data)
+
+    def fit(self, estimator: Estimator, output: Output, saving: Checkpoint | None = None) -> bool:
+        """Train; whether Ctrl-C ended it with a model to keep."""
+        with timed_passes() as times:
+            interrupted = fit(estimator, self.data, None, output, saving)
+        times.tell(int(estimator.t_), output)
+        return interrupted
+
+    def finish(self, estimator: Estimator, output: Output, *, interrupted: bool) -> None:
+        """Score and write the model; after Ctrl-C the model alone."""
+        model = Model(estimator)
+        if not interrupted:
+            _score(model, self.data, self.test, output)
+        origin = Unhashed(self.data.name, self.data.feature_names, self.data.label)
+        write_model(model, origin, self.target, output, standardized=False, force=self.options.force)
+        output.finish(**model.summary)
+        if interrupted:
+            raise typer.Exit(130)
 
 
 def predict_by_blocks(

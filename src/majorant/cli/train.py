@@ -12,8 +12,8 @@ from majorant.cli.fitting import PenaltyOptions, strength
 from majorant.cli.grouped import grouped
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.reading import labels_of, read_data
-from majorant.cli.training import Job, Scales
-from majorant.cli.writing import check_output, default_model
+from majorant.cli.streaming import prepare, refuse_with_memory
+from majorant.cli.training import Scales
 
 if TYPE_CHECKING:
     from majorant.callbacks import Checkpoint
@@ -61,16 +61,8 @@ def train(
     output = Output(answering)
     parameters: dict[str, Any] = {"lam": strength(lam, cost), "max_features": max_features}
     fitting.check(SparseSVC, parameters)
-    if memory is not None:
-        _refuse_with_memory(
-            {
-                "--standardize": fitting.standardize,
-                "-v": folds is not None,
-                "--report": writing.report is not None,
-                "DATA -": data == "-",
-            }
-        )
     if folds is not None:
+        refuse_with_memory({"-v": memory is not None})
         if model is not None or writing != ModelOptions():
             raise typer.BadParameter("only measures, so leave out the files to write", param_hint="-v")
         rows = read_data(data, reading, output)
@@ -78,35 +70,12 @@ def train(
         _cross_validate(estimator, rows, folds, output, standardize=fitting.standardize)
         return
     saving = _checkpoint(checkpoint)
-    if memory is not None:
-        from majorant.cli.streaming import labels_of as labels_in
-        from majorant.cli.streaming import open_data, train_by_blocks
-
-        target = default_model(data) if model is None else model
-        check_output(target, data, force=writing.force)
-        source = open_data(data, reading, memory, output)
-        test = (
-            None
-            if writing.test is None
-            else open_data(writing.test, reading, memory, output, what="test_data")
-        )
-        labels = labels_in(source) if fitting.class_weight else []
-        estimator = SparseSVC(**parameters, **fitting.parameters(labels))
-        train_by_blocks(estimator, source, test, target, output, force=writing.force, saving=saving)
-        return
-    job = Job.prepare(data, model, writing, reading, output, standardize=fitting.standardize)
-    estimator = SparseSVC(**parameters, **fitting.parameters(labels_of(job.data)))
+    job = prepare(data, model, writing, reading, output, standardize=fitting.standardize, memory=memory)
+    estimator = SparseSVC(**parameters, **fitting.parameters(job.labels if fitting.class_weight else []))
     interrupted = job.fit(estimator, output, saving)
     job.finish(estimator, output, interrupted=interrupted)
     if saving is not None:
         saving.remove()
-
-
-def _refuse_with_memory(options: dict[str, bool]) -> None:
-    """Say which of the options needs all rows in memory, if one was given."""
-    for name, given in options.items():
-        if given:
-            raise typer.BadParameter(f"{name} needs all rows in memory: leave out --memory, or {name}")
 
 
 def _checkpoint(path: Path | None) -> Checkpoint | None:

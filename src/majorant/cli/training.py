@@ -112,6 +112,11 @@ class Job:
             _check_labels(data, test)
         return cls(data, test, target, options, Scales(data.X, wanted=standardize))
 
+    @property
+    def labels(self) -> list[Any]:
+        """The class labels of the data, each once."""
+        return labels_of(self.data)
+
     def fit(self, estimator: Estimator, output: Output, saving: Checkpoint | None = None) -> bool:
         """Train; whether Ctrl-C ended it with a model to keep."""
         interrupted = fit(estimator, self.scales.scaled(self.data.X), self.data.y, output, saving)

@@ -118,7 +118,7 @@ def cluster_by_problem(
     like = _Like(there.name, there.n_features)
     folds = None if cut is None else cut.made(tallies, classes, factors)
     prepare = Labelled(like, classes, factors, intercept=estimator.fit_intercept, folds=folds)
-    loads = [partial(_load, prepare, i, raw) for i, raw in enumerate(there.raws)]
+    loads = [partial(_load, prepare.only(i), i, raw) for i, raw in enumerate(there.raws)]
     whole = DaskRows(Cluster(loads, client), int(rows.sum()), there.n_features)
     remember_features(estimator, there)
     return there, classes, by_problem(whole, len(classes))

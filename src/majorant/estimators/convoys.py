@@ -33,7 +33,7 @@ def in_convoy(place: Place, tasks: Sequence[Callable[[], Outcome]]) -> list[Outc
     """The outcomes of the tasks, each of which asks this place from a thread of its own.
 
     A task may call this again: then its own tasks take its seat. Runs inside of a task should end on
-    `place.convoy.stopped`.
+    `place.convoy.stopped`. An error in one of them ends the others, at their next question.
     """
     if place.convoy is not None:
         return _in_one_seat(place.convoy, tasks)
@@ -41,12 +41,14 @@ def in_convoy(place: Place, tasks: Sequence[Callable[[], Outcome]]) -> list[Outc
 
     def run(task: Callable[[], Outcome]) -> Outcome:
         try:
-            return task()
+            return _run(task, convoy)
         finally:
             convoy.leave()
 
     def end(state: Pass) -> None:
-        """End the first pass after Ctrl-C; those that measure what is kept are made."""
+        """End the first pass after Ctrl-C; those that measure what is kept are made. None after an error."""
+        if convoy.broken is not None:
+            raise convoy.broken
         if ctrl_c.pressed and not convoy.stopped.is_set():
             convoy.stopped.set()
             raise KeyboardInterrupt
@@ -57,9 +59,20 @@ def in_convoy(place: Place, tasks: Sequence[Callable[[], Outcome]]) -> list[Outc
             # Overflow ends in values that are not finite, which are looked for.
             with np.errstate(over="ignore", invalid="ignore"):
                 convoy.drive()
+            if convoy.broken is not None:
+                raise convoy.broken
             return [future.result() for future in futures]
     finally:
         place.convoy = None
+
+
+def _run(task: Callable[[], Outcome], convoy: Convoy) -> Outcome:
+    """The outcome of a task; without one, nobody needs those of the others."""
+    try:
+        return task()
+    except BaseException as error:
+        convoy.break_up(error)
+        raise
 
 
 def _in_one_seat(convoy: Convoy, tasks: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
@@ -70,7 +83,7 @@ def _in_one_seat(convoy: Convoy, tasks: Sequence[Callable[[], Outcome]]) -> list
     def run(task: Callable[[], Outcome]) -> Outcome:
         nonlocal left
         try:
-            return task()
+            return _run(task, convoy)
         finally:
             with lock:
                 left -= 1

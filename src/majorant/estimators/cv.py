@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_random_state, indexable
+from sklearn.utils import indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -31,6 +31,7 @@ from majorant.estimators.linear import LinearClassifier
 from majorant.estimators.path import follow, strengths_for, warn_of_failures
 from majorant.estimators.selection import PenaltyParameter
 from majorant.estimators.sources import Cut, is_on_dask
+from majorant.estimators.splitter import fold_seed
 from majorant.estimators.svc import SparseSVC
 from majorant.estimators.training import Training, resolve_names
 from majorant.potentials import Potential
@@ -210,13 +211,13 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
                 "cv=5."
             )
         scorer = check_scoring(template, scoring=self.scoring)
-        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31 - 1)
-        cut = Cut(5 if self.cv is None else int(self.cv), seed)
-        training = Training(template, X, y, sample_weight, cut=cut)
-        self.lambdas_ = strengths_for(training, self.lambdas, self.ratio)
-        with ModelsProgress(cut.number * len(self.lambdas_), shown=bool(self.verbose)) as progress:
+        cut = Cut(5 if self.cv is None else int(self.cv), fold_seed(self.random_state))
+        with ModelsProgress(shown=bool(self.verbose)) as progress:
+            training = Training(template, X, y, sample_weight, cut=cut)
+            self.lambdas_ = strengths_for(training, self.lambdas, self.ratio)
+            progress.total = cut.number * len(self.lambdas_)
             folds = folds_elsewhere(training, cut, self.lambdas_, self.scoring, scorer, progress)
-        return self._finish(training, folds)
+            return self._finish(training, folds)
 
     def _finish(self, training: Training, folds: Sequence[Fold]) -> Self:
         """Choose by what the folds say, and fit on all data."""

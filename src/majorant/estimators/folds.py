@@ -106,14 +106,7 @@ def folds_elsewhere(
                 fold = waiting.popleft()
             except IndexError:
                 return
-            done[fold] = run(fold)
-
-    def run(fold: int) -> Fold:
-        try:
-            return _fold_elsewhere(trainings[fold], fold, strengths, judge, progress)
-        except BaseException:
-            waiting.clear()  # the others need not begin
-            raise
+            done[fold] = _fold_elsewhere(trainings[fold], fold, strengths, judge, progress)
 
     if at_once == 1:
         work()

@@ -173,11 +173,12 @@ def sparse_svc_path(
         ``path.models`` are fitted estimators (with sparse coefficients), ``path.lambdas`` and
         ``path.coefs`` arrays, ``path.to_frame()`` an overview.
     """
-    training = _training(penalty, params, X, y, sample_weight)
-    limit = training.estimator.max_features
-    strengths = strengths_for(training, lambdas, ratio)
     models = []
-    with ModelsProgress(len(strengths), shown=bool(verbose)) as progress:
+    with ModelsProgress(shown=bool(verbose)) as progress:
+        training = _training(penalty, params, X, y, sample_weight)
+        limit = training.estimator.max_features
+        strengths = strengths_for(training, lambdas, ratio)
+        progress.total = len(strengths)
         for model in follow(training, strengths):
             if model.status_ is Status.INTERRUPTED:
                 raise KeyboardInterrupt

@@ -164,6 +164,11 @@ class Labelled:
         self.folds = folds
         self._known: set[int] = set()
 
+    def only(self, i: int) -> Labelled:
+        """What makes block i, and no other: as small, however many blocks there are."""
+        folds = None if self.folds is None else self.folds.only(i)
+        return Labelled(self.source, self.classes, self.factors, intercept=self.intercept, folds=folds)
+
     def __call__(self, i: int, raw: RawBlock) -> Block:
         known = i in self._known
         X, y, weight = checked(self.source, i, raw, known=known)

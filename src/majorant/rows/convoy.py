@@ -53,7 +53,8 @@ class Convoy:
         self._ask, self._size = ask, size
         self._waiting: list[tuple[Question, SimpleQueue[Any]]] = []
         self._changed = threading.Condition()
-        self._broken: BaseException | None = None
+        self.broken: BaseException | None = None
+        """The error that has ended it, if one has."""
         self.stopped = threading.Event()
         """Set when all are to end where they are."""
 
@@ -61,8 +62,8 @@ class Convoy:
         """The answers of all blocks, when the others have a question too; for the threads of the problems."""
         seat: SimpleQueue[Any] = SimpleQueue()
         with self._changed:
-            if self._broken is not None:
-                raise self._broken
+            if self.broken is not None:
+                raise self.broken
             self._waiting.append((question, seat))
             self._changed.notify_all()
         while (answer := seat.get()) is not _END:
@@ -81,6 +82,16 @@ class Convoy:
             self._size -= 1
             self._changed.notify_all()
 
+    def break_up(self, error: BaseException) -> None:
+        """Raise an error, if it is the first, wherever a question waits for its answer or will be asked."""
+        with self._changed:
+            if self.broken is None:
+                self.broken = error
+            for _, seat in self._waiting:
+                seat.put(_Failure(self.broken))
+            self._waiting = []
+            self._changed.notify_all()
+
     def drive(self) -> None:
         """Make passes until all have left. What goes wrong in one is raised where the questions came from."""
         try:
@@ -95,10 +106,7 @@ class Convoy:
                     travellers, self._waiting = self._waiting, []
                 self._go(travellers)
         except BaseException as error:  # nobody shall wait for a driver who is gone
-            with self._changed:
-                self._broken = error
-                for _, seat in self._waiting:
-                    seat.put(_Failure(error))
+            self.break_up(error)
             raise
 
     def _go(self, travellers: list[tuple[Question, SimpleQueue[Any]]]) -> None:

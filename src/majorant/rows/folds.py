@@ -10,8 +10,8 @@ A fold is left out of a training by weights of zero, which is exact: a row of we
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -36,18 +36,22 @@ class Folds:
         How many folds there are.
     seed : int
         Draws the order inside of each run.
-    before : array (n_blocks, n_classes)
-        How many rows of each class are in the blocks before this one.
+    before : mapping of arrays (n_classes,)
+        By block, how many rows of each class are in the blocks before it.
     """
 
     number: int
     seed: int
-    before: NDArray[np.int64]
+    before: Mapping[int, NDArray[np.int64]]
 
     @classmethod
     def of_counts(cls, number: int, seed: int, counts: NDArray[np.int64]) -> Folds:
         """From the number of rows by block and class."""
-        return cls(number, seed, np.cumsum(counts, axis=0) - counts)
+        return cls(number, seed, dict(enumerate(np.cumsum(counts, axis=0) - counts)))
+
+    def only(self, i: int) -> Folds:
+        """The rule for one block, which knows nothing of the others."""
+        return replace(self, before={i: self.before[i]})
 
     def of_block(self, i: int, codes: NDArray[np.intp]) -> FoldOf:
         """The fold of each row of block i, from the number of its class."""
