@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,17 @@ def pytest_runtest_makereport(item, call):
     if report.skipped and os.environ.get("MAJORANT_NO_SKIP"):
         report.outcome = "failed"
         report.longrepr = f"skipped where no skip is allowed: {report.longrepr}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c():
+    """Tests press it. What a script starts in the background (`pytest &`) would ignore it, without this."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, before)
 
 
 class ElsewhereRows(Rows):

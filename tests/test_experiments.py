@@ -13,6 +13,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -393,7 +394,8 @@ def test_a_file_of_something_else_is_left_alone(tmp_path):
 
 def test_progress_tells_how_much_is_left(capsys, monkeypatch):
     now = iter([0.0, *[30.0] * 10])
-    monkeypatch.setattr("majorant.experiments.progress.time.monotonic", lambda: next(now))
+    clock = SimpleNamespace(monotonic=lambda: next(now))
+    monkeypatch.setattr("majorant.experiments.progress.time", clock)
     progress = Progress(every=10.0)
     progress.begin("cells", 4, 100.0)
     progress.advance("a1a, MM", 20.0)

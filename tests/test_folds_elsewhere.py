@@ -14,7 +14,7 @@ from majorant import SparseSVC, SparseSVCCV, sparse_svc_path
 from majorant.estimators import folds as module
 from majorant.estimators.convoys import in_convoy
 from majorant.estimators.sources import stream_by_problem
-from majorant.rows import from_arrays
+from majorant.rows import convoy, from_arrays
 from majorant.rows.folds import Folds
 from majorant.rows.protocol import Every
 from majorant.rows.sources import ArraySource
@@ -158,8 +158,9 @@ def test_the_strengths_of_a_source():
     np.testing.assert_allclose(found.lambdas_, known.lambdas_, rtol=1e-9)
 
 
-def test_folds_share_their_passes():
+def test_folds_share_their_passes(monkeypatch):
     """Far fewer passes than the same paths take one after the other."""
+    monkeypatch.setattr(convoy, "PATIENCE", 1.0)  # also where others keep the processor busy
     X, y, s = data(3)
     loads = []
 
