@@ -10,10 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.io
+from hypothesis import HealthCheck, settings
 from sklearn.datasets import load_svmlight_file
 
 from majorant.objective import Objective
 from majorant.rows import MemoryRows, Rows
+
+# The same examples every time, however slow the machine is.
+settings.register_profile(
+    "the same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("the same")
 
 
 @pytest.hookimpl(hookwrapper=True)
