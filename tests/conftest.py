@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.io
+from hypothesis import HealthCheck, settings
 from sklearn.datasets import load_svmlight_file
 
 from majorant.objective import Objective
 from majorant.rows import MemoryRows, Rows
+
+# The same examples every time, however slow the machine is.
+settings.register_profile(
+    "the same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("the same")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -22,6 +30,17 @@ def pytest_runtest_makereport(item, call):
     if report.skipped and os.environ.get("MAJORANT_NO_SKIP"):
         report.outcome = "failed"
         report.longrepr = f"skipped where no skip is allowed: {report.longrepr}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c():
+    """Tests press it. What a script starts in the background (`pytest &`) would ignore it, without this."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, before)
 
 
 class ElsewhereRows(Rows):

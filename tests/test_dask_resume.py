@@ -22,7 +22,7 @@ from majorant.datasets import on_dask  # noqa: E402
 from majorant.errors import ClusterLostError  # noqa: E402
 from majorant.rows import from_blocks  # noqa: E402
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]
 
 SOON = 30.0
 """Seconds within which it must be said that there is no cluster any more."""
@@ -223,7 +223,7 @@ def with_tests_on_path():
 def test_a_client_that_was_killed_goes_on_on_another_cluster(undisturbed, tmp_path):
     path = tmp_path / "fit.npz"
     command = [sys.executable, "-c", KILLED, str(path)]
-    ended = subprocess.run(command, env=with_tests_on_path(), timeout=60, capture_output=True)
+    ended = subprocess.run(command, env=with_tests_on_path(), timeout=120, capture_output=True)
     assert ended.returncode == -signal.SIGKILL
     assert path.exists()
     expected, needed = undisturbed[load]
@@ -275,18 +275,18 @@ def test_a_scheduler_that_was_started_again(undisturbed, tmp_path, way):
     options = {"checkpoint": tmp_path / "fit.npz"} if way == "checkpoint" else {}
     processes = Processes()
     try:
-        with distributed.Client(processes.address, timeout=30) as client:
-            client.wait_for_workers(2, timeout=30)
+        with distributed.Client(processes.address, timeout=90) as client:
+            client.wait_for_workers(2, timeout=90)
             model, watch = SparseSVC(**LONG), Watch(LATE, processes.restart)
             with pytest.raises(ClusterLostError, match="is gone") as caught:
                 watched_fit(model, load, watch, **options)
             assert time.monotonic() - watch.acted < SOON
             assert np.array_equal(caught.value.theta, watch.last)
             if way == "the same client":  # it connects again by itself
-                client.wait_for_workers(1, timeout=30)
+                client.wait_for_workers(1, timeout=90)
                 watched_fit(model.set_params(warm_start=True), load, watch := Watch())
         if way != "the same client":
-            with distributed.Client(processes.address, timeout=30):
+            with distributed.Client(processes.address, timeout=90):
                 model = SparseSVC(**LONG) if options else model.set_params(warm_start=True)
                 watched_fit(model, load, watch := Watch(), **options)
     finally:
@@ -301,8 +301,8 @@ def test_a_scheduler_that_does_not_answer_any_more(undisturbed, how):
     expected, needed = undisturbed[load]
     processes = Processes()
     try:
-        with distributed.Client(processes.address, timeout=30) as client:
-            client.wait_for_workers(2, timeout=30)
+        with distributed.Client(processes.address, timeout=90) as client:
+            client.wait_for_workers(2, timeout=90)
             model, watch = SparseSVC(**LONG), Watch(LATE, lambda: processes.scheduler.send_signal(how))
             with pytest.raises(ClusterLostError, match="its scheduler does not answer"):
                 watched_fit(model, load, watch)

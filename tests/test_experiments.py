@@ -13,6 +13,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -333,12 +334,21 @@ def test_goes_on_after_a_torn_line(finished, tmp_path, kept):
 
 
 KILLED = """
-import sys
+import os, signal, sys
+from pathlib import Path
 from majorant.experiments.results import Results
 from majorant.experiments.runner import run_study
-from test_experiments import SMALL
+from test_experiments import SMALL, children
+
+class Three(Results):
+    def add(self, record):
+        super().add(record)
+        if len(self) == 3:
+            Path(sys.argv[2]).write_text(" ".join(children(os.getpid())))
+            os.kill(os.getpid(), signal.SIGKILL)
+
 if __name__ == "__main__":
-    run_study(SMALL, Results(sys.argv[1]), jobs=2)
+    run_study(SMALL, Three(sys.argv[1]), jobs=2)
 """
 
 
@@ -370,15 +380,12 @@ def test_goes_on_after_being_killed_and_leaves_no_worker_behind(finished, tmp_pa
     script.write_text(KILLED, encoding="utf-8")
     here = os.path.dirname(__file__)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([here, *sys.path])}
-    process = subprocess.Popen([sys.executable, str(script), str(results)], env=environment)
-    wait_for(lambda: results.exists() and results.read_bytes().count(b"\n") >= 3)
-    workers = children(process.pid)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    before = len(Results(results))
+    killed = [sys.executable, str(script), str(results), str(tmp_path / "workers")]
+    assert subprocess.run(killed, env=environment).returncode == -signal.SIGKILL
+    workers = (tmp_path / "workers").read_text().split()
     assert len(workers) >= 2
     wait_for(lambda: not any(map(alive, workers)))
-    assert 3 <= before < len(without_times(path))
+    assert len(Results(results)) == 3 < len(without_times(path))
     run_study(SMALL, Results(results))
     assert without_times(results) == without_times(path)
 
@@ -393,7 +400,8 @@ def test_a_file_of_something_else_is_left_alone(tmp_path):
 
 def test_progress_tells_how_much_is_left(capsys, monkeypatch):
     now = iter([0.0, *[30.0] * 10])
-    monkeypatch.setattr("majorant.experiments.progress.time.monotonic", lambda: next(now))
+    clock = SimpleNamespace(monotonic=lambda: next(now))
+    monkeypatch.setattr("majorant.experiments.progress.time", clock)
     progress = Progress(every=10.0)
     progress.begin("cells", 4, 100.0)
     progress.advance("a1a, MM", 20.0)

@@ -21,7 +21,7 @@ from majorant.estimators.convoys import in_convoy
 from majorant.estimators.path import follow
 from majorant.estimators.sources import stream_by_problem
 from majorant.estimators.splitter import FoldsByPlace
-from majorant.rows import from_arrays
+from majorant.rows import convoy, from_arrays
 from majorant.rows.folds import Folds
 from majorant.rows.protocol import Every
 from majorant.rows.sources import ArraySource
@@ -194,8 +194,9 @@ def test_the_strengths_of_a_source():
     np.testing.assert_allclose(found.lambdas_, known.lambdas_, rtol=1e-9)
 
 
-def test_folds_share_their_passes():
+def test_folds_share_their_passes(monkeypatch):
     """Far fewer passes than the same paths take one after the other."""
+    monkeypatch.setattr(convoy, "PATIENCE", 1.0)  # also where others keep the processor busy
     X, y, s = data(3)
     loads = []
 

@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -31,13 +32,21 @@ def path(tmp_path):
     return tmp_path / "model.json"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_time_passes():
+    """Models hold the times of their iterations: without them, a seed damages the same bytes every time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("majorant.solvers.driver.time", SimpleNamespace(perf_counter=lambda: 0.0))
+        yield
+
+
 @pytest.fixture(scope="module")
-def documents():
+def documents(no_time_passes):
     """A document of each kind, as JSON."""
     X, codes = rows(3)
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
     ovr = SparseSVC("l1", lam=0.5, class_weight={"x": 2.0}, random_state=np.random.RandomState(0))
-    stream = SparseSVC(Welsch(0.1, 0.1), solver=Adam(batch_size=7), penalty_factor=np.ones(4))
+    stream = SparseSVC(Welsch(0.1, 0.1), solver=Adam(batch_size=7), penalty_factor=np.ones(4), random_state=0)
     models = [
         ovr.fit(frame, np.array(["x", "y", "z"])[codes]),
         stream.partial_fit(X.astype(np.float32), codes > 0, classes=[False, True]).sparsify(),

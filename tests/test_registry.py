@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -52,8 +53,7 @@ def cache(monkeypatch, tmp_path):
     monkeypatch.setattr("pooch.os_cache", lambda project: directory / project)
     monkeypatch.delenv("MAJORANT_DATA", raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr("majorant.datasets.download.WAIT", 0.0)
-    monkeypatch.setattr("majorant.datasets.download.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("majorant.datasets.download.time", SimpleNamespace(sleep=lambda seconds: None))
     register(monkeypatch)
     return directory / "majorant"
 

@@ -174,7 +174,7 @@ def _one_iteration():
 @cache
 def _stream():
     X, y = problem()
-    return SparseSVC(solver="adam").partial_fit(X, y, classes=[0, 1]), X, y
+    return SparseSVC(solver="adam", random_state=0).partial_fit(X, y, classes=[0, 1]), X, y
 
 
 @cache
@@ -190,7 +190,11 @@ def _imported_without_a_penalty():
 
 def _imported_and_gone_on():
     model, X, y = _imported.__wrapped__()
-    return model.set_params(penalty="hyperbolic", solver="adam").partial_fit(X[:50], y[:50]), X, y
+    return (
+        model.set_params(penalty="hyperbolic", solver="adam", random_state=0).partial_fit(X[:50], y[:50]),
+        X,
+        y,
+    )
 
 
 @cache
@@ -392,7 +396,9 @@ def test_fifty_thousand_features_and_twenty_classes():
     rng = np.random.default_rng(0)
     X = sp.random_array((60, 50_000), density=0.005, format="csr", rng=rng)
     y = np.arange(60) % 20
-    model = SparseSVC(solver="adam").partial_fit(X, y, classes=np.arange(20))  # nothing is zero
+    model = SparseSVC(solver="adam", random_state=0).partial_fit(
+        X, y, classes=np.arange(20)
+    )  # nothing is zero
     assert len(model.support_) > 10_000
     text = report(model, X, y)
     assert len(text.encode()) < 1_000_000
@@ -404,7 +410,7 @@ def test_the_worst_names_fit_as_well():
     X, y = problem(n=300, p=3000)
     y = np.arange(300) % 60
     labels = np.array([f"{k}" + '"' * 500 for k in range(60)])
-    model = SparseSVC(solver="adam").partial_fit(X, labels[y], classes=labels)
+    model = SparseSVC(solver="adam", random_state=0).partial_fit(X, labels[y], classes=labels)
     text = report(
         model, X, labels[y], title='"' * 10**6, feature_names=['"🦄' * 5000] * 3000,
         provenance={f"{k}" + '"' * 2000: '"' * 10**5 for k in range(500)}, command='"' * 10**6,

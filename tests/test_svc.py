@@ -204,7 +204,7 @@ def test_a_diverging_step_is_reported_and_the_model_is_finite(cancer):
     from majorant.solvers import SGD
 
     with pytest.warns(ConvergenceWarning, match="smaller step"):
-        model = SparseSVC(solver=SGD(step=1e6, schedule="constant")).fit(X, y)
+        model = SparseSVC(solver=SGD(step=1e6, schedule="constant"), random_state=0).fit(X, y)
     assert np.all(np.isfinite(model.coef_))
 
 

@@ -13,6 +13,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from majorant.estimators.sources import is_on_dask
+from majorant.potentials import Potential
 from majorant.rows.sources import RawBlock, Source
 from majorant.rows.stream import read_ahead
 from majorant.status import Matrix
@@ -42,6 +43,22 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
     classes_: NDArray[Any]
     support_: NDArray[np.intp]
     n_features_in_: int
+    lam_: float
+    fit_intercept: bool
+
+    def _coefficients(self) -> Matrix:
+        """θ, a row per class."""
+        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+        beta = self.intercept_ if self.fit_intercept else np.zeros(len(coef))
+        return np.column_stack([coef, beta]).astype(np.float64)
+
+    def _store_model(
+        self, classes: NDArray[Any], theta: Matrix, dtype: np.dtype[Any], potential: Potential
+    ) -> None:
+        """What a model is, however it was learned."""
+        for name, value in fitted_attributes(classes, theta, dtype).items():
+            setattr(self, name, value)
+        self.lam_ = float(getattr(potential, "lam", np.nan))
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """w·x + β for every row of X.

@@ -9,8 +9,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -19,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from majorant.callbacks import Checkpoint
 from majorant.estimators.advice import convergence_advice, overall, severity
 from majorant.estimators.bridge import CallbackSupport, watched
-from majorant.estimators.linear import LinearClassifier, fitted_attributes
+from majorant.estimators.linear import LinearClassifier
 from majorant.estimators.resuming import resumable
 from majorant.estimators.selection import PenaltyParameter
 from majorant.estimators.streams import can_stream, learn
@@ -28,7 +27,7 @@ from majorant.estimators.training import Training
 from majorant.estimators.zeros import round_to_zero
 from majorant.potentials import Potential
 from majorant.solvers import Descent, Solver
-from majorant.status import Matrix, Result, Status
+from majorant.status import Result, Status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -245,7 +244,7 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
             `intercept_` keep it, for `warm_start`, and `ClusterLostError` is raised.
         """
         training = Training(self, X, y, sample_weight)
-        training.start(self._starting_point())
+        training.start(self._coefficients() if self.warm_start and hasattr(self, "coef_") else None)
         with (
             resumable(self, training, checkpoint) as saving,
             watched(self, training, X, y, sample_weight) as watching,
@@ -329,15 +328,6 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
 
         return plot_convergence(self, ax, against=against)
 
-    def _starting_point(self) -> Matrix | None:
-        return self._coefficients() if self.warm_start and hasattr(self, "coef_") else None
-
-    def _coefficients(self) -> Matrix:
-        """θ, a row per class."""
-        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
-        beta = self.intercept_ if self.fit_intercept else np.zeros(len(coef))
-        return np.column_stack([coef, beta]).astype(np.float64)
-
     def _store(self, training: Training, potential: Potential, results: Sequence[Result]) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             ends = [
@@ -358,11 +348,3 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         self.lower_bound_ = float((1.0 - certificate.gap) * reached)
         histories = [result.history for result in results]
         self.history_ = histories[0] if len(histories) == 1 else histories
-
-    def _store_model(
-        self, classes: NDArray[Any], theta: Matrix, dtype: np.dtype[Any], potential: Potential
-    ) -> None:
-        """What a model is, however it was learned."""
-        for name, value in fitted_attributes(classes, theta, dtype).items():
-            setattr(self, name, value)
-        self.lam_ = float(getattr(potential, "lam", np.nan))

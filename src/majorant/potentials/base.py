@@ -1,4 +1,4 @@
-r"""Potentials φ: what makes coefficients small, or zero.
+r"""What a potential φ is, and what solvers may ask of it.
 
 The penalty of the objective is Σ_i c_i φ(w_i) + η/2 ‖w‖², Eq. (eq:fReg). A potential is a function
 of one number that is even, and such that φ(√·) is concave on [0, ∞[. That concavity is all that
@@ -8,18 +8,13 @@ the half-quadratic majorant of Prop. (prp:sHingeMM) needs: with the weight ψ(w)
 
 and ψ is non-increasing on [0, ∞[. The slope φ'(0+) tells smooth potentials (0) from those with a
 kink at zero (> 0), which make exact zeros: there the subdifferential is [-φ'(0+), φ'(0+)].
-
-A new potential is a frozen dataclass of about twenty lines: `value`, `weight`, `lipschitz`, and,
-where the closed form exists, `prox` and `conjugate` (the duality gap of a convex one works without it, too).
-Defining it registers it: `SparseSVC(penalty=name)` accepts it
-and the law tests (`majorant.testing.check_potential`) run on its `examples()`.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -171,203 +166,3 @@ def make_potential(penalty: str | Potential, *, lam: float, delta: float) -> Pot
             "or pass a Potential object."
         )
     return Potential.registry[penalty].from_settings(lam=lam, delta=delta)
-
-
-def _require(name: str, number: float, *, positive: bool) -> None:
-    bound = "positive" if positive else "non-negative"
-    if not math.isfinite(number) or number < 0 or (positive and number == 0):
-        raise MajorantError(f"{name} must be a {bound} finite number, got {number!r}")
-
-
-@dataclass(frozen=True)
-class Hyperbolic(Potential):
-    """φ(w) = λ √(w² + δ²), Eq. (eq:l1Smooth): a smooth ℓ1, which it becomes as δ → 0."""
-
-    lam: float = 1.0
-    delta: float = 1e-4
-
-    name = "hyperbolic"
-    formula = "λ √(w² + δ²)"
-    convex = True
-
-    def __post_init__(self) -> None:
-        _require("lam", self.lam, positive=False)
-        _require("delta", self.delta, positive=True)
-
-    def value(self, w: Vector) -> Vector:
-        return self.lam * np.hypot(w, self.delta)
-
-    def weight(self, w: Vector) -> Vector:
-        return self.lam / np.hypot(w, self.delta)
-
-    @property
-    def lipschitz(self) -> float:
-        return self.lam / self.delta
-
-    @property
-    def zero_width(self) -> float:
-        return 10.0 * self.delta  # beyond it φ' is within 0.5 % of its limit λ
-
-    @property
-    def steepest(self) -> float:
-        return self.lam
-
-    def curvature(self, w: Vector) -> Vector:
-        root = np.hypot(w, self.delta)
-        return self.lam / root * (self.delta / root) ** 2
-
-    def conjugate(self, u: Vector) -> Vector:
-        return -self.delta * (np.sqrt(self.lam - u) * np.sqrt(self.lam + u))
-
-    def stepping_stones(self, scale: float) -> tuple[Potential, ...]:
-        # The sharp problem finds out quickly which coefficients matter.
-        return (L1(self.lam),) if self.lam > 0 else ()
-
-    def at_slope(self, slope: Vector) -> Vector:
-        t = slope / self.lam
-        return self.delta * t / np.sqrt((1.0 - t) * (1.0 + t))
-
-
-@dataclass(frozen=True)
-class Welsch(Potential):
-    """φ(w) = λ (1 - exp(-w²/2δ²)), Eq. (eq:l0Smooth): a smooth, non-convex ℓ0."""
-
-    lam: float = 1.0
-    delta: float = 1e-4
-
-    name = "welsch"
-    formula = "λ (1 − exp(−w²/2δ²))"
-    convex = False
-
-    def __post_init__(self) -> None:
-        _require("lam", self.lam, positive=False)
-        _require("delta", self.delta, positive=True)
-        _require("delta²", self.delta * self.delta, positive=True)
-
-    def value(self, w: Vector) -> Vector:
-        return -self.lam * np.expm1(-0.5 * (w / self.delta) ** 2)
-
-    def weight(self, w: Vector) -> Vector:
-        return (self.lam / self.delta**2) * np.exp(-0.5 * (w / self.delta) ** 2)
-
-    @property
-    def lipschitz(self) -> float:
-        return self.lam / self.delta**2
-
-    @property
-    def zero_width(self) -> float:
-        return 3.0 * self.delta  # beyond it φ is within 1.2 % of its limit λ
-
-    @property
-    def steepest(self) -> float:
-        return self.lam / self.delta * math.exp(-0.5)  # at w = δ
-
-    def stepping_stones(self, scale: float) -> tuple[Potential, ...]:
-        # From zero, every coefficient is caught in the narrow well around it. A wide well is nearly convex;
-        # narrowing it by steps leads to a far lower local minimum (graduated non-convexity).
-        if not self.lam > 0 or not scale > 3.0 * self.delta:
-            return ()
-        count = math.ceil(math.log(scale / self.delta, 3.0))
-        return tuple(Welsch(self.lam, width) for width in np.geomspace(scale, self.delta, count + 1)[:-1])
-
-
-@dataclass(frozen=True)
-class L1(Potential):
-    """φ(w) = λ |w|: the limit of the hyperbolic potential as δ → 0, with exact zeros."""
-
-    lam: float = 1.0
-
-    name = "l1"
-    formula = "λ |w|"
-    convex = True
-    concave = True
-    proximable = True
-
-    def __post_init__(self) -> None:
-        _require("lam", self.lam, positive=False)
-
-    def value(self, w: Vector) -> Vector:
-        return self.lam * np.abs(w)
-
-    def derivative(self, w: Vector) -> Vector:
-        return self.lam * np.sign(w)
-
-    def weight(self, w: Vector) -> Vector:
-        with np.errstate(divide="ignore"):
-            return self.lam / np.abs(w) if self.lam > 0 else np.zeros_like(w)
-
-    @property
-    def lipschitz(self) -> float:
-        return math.inf if self.lam > 0 else 0.0
-
-    @property
-    def slope_at_zero(self) -> float:
-        return self.lam
-
-    def conjugate(self, u: Vector) -> Vector:
-        return np.zeros_like(u)
-
-    def prox(self, w: Vector, step: Vector) -> Vector:
-        return np.sign(w) * np.maximum(np.abs(w) - step * self.lam, 0.0)
-
-
-@dataclass(frozen=True)
-class L2(Potential):
-    """φ(w) = λ/2 w²: shrinks every coefficient, makes none zero."""
-
-    lam: float = 1.0
-
-    name = "l2"
-    formula = "λ/2 w²"
-    convex = True
-    proximable = True
-    quadratic = True
-
-    def __post_init__(self) -> None:
-        _require("lam", self.lam, positive=False)
-
-    def value(self, w: Vector) -> Vector:
-        return 0.5 * self.lam * w**2
-
-    def derivative(self, w: Vector) -> Vector:
-        return self.lam * w
-
-    def weight(self, w: Vector) -> Vector:
-        return np.full_like(w, self.lam)
-
-    @property
-    def lipschitz(self) -> float:
-        return self.lam
-
-    def conjugate(self, u: Vector) -> Vector:
-        return u**2 / (2.0 * self.lam) if self.lam > 0 else np.zeros_like(u)
-
-    def prox(self, w: Vector, step: Vector) -> Vector:
-        return w / (1.0 + step * self.lam)
-
-
-@dataclass(frozen=True)
-class Zero(Potential):
-    """φ ≡ 0: no penalty but the elastic-net part η/2 ‖w‖² (the paper's "only ℓ2" case)."""
-
-    name = "none"
-    formula = "0"
-    convex = True
-    proximable = True
-    quadratic = True
-
-    def value(self, w: Vector) -> Vector:
-        return np.zeros_like(w)
-
-    def weight(self, w: Vector) -> Vector:
-        return np.zeros_like(w)
-
-    @property
-    def lipschitz(self) -> float:
-        return 0.0
-
-    def conjugate(self, u: Vector) -> Vector:
-        return np.zeros_like(u)
-
-    def prox(self, w: Vector, step: Vector) -> Vector:
-        return w.copy()
