@@ -17,6 +17,7 @@ from majorant.rows import MemoryRows
 from majorant.rows.memory import joined, make_block
 from majorant.solvers import Newton, choose_solver, solve
 from majorant.solvers.newton import conjugate_passes, few_columns, passes
+from majorant.solvers.newton.curvature import Curvature
 from majorant.solvers.sample import iterates_in_passes, sample_of
 from majorant.status import Status, Underway
 
@@ -112,7 +113,7 @@ def test_what_a_step_with_another_curvature_leaves(potential, size):
     B = rng.standard_normal((9, 9))
     other = H + size * np.linalg.norm(H, -2) * (B + B.T) / np.linalg.norm(B + B.T, 2)
     delta = np.max(np.abs(eigh(other - H, H, eigvals_only=True)))
-    target, _ = passes._minimised(objective, passes.Curvature(at.theta, other, None), at)
+    target, _ = passes._minimised(objective, Curvature(at.theta, other, None), at)
 
     def distance(theta):
         return np.sqrt((theta - minimum) @ H @ (theta - minimum))
@@ -126,7 +127,7 @@ def test_a_sample_of_all_rows_knows_the_curvature_everywhere(rows):
     rng = np.random.default_rng(0)
     here, there = rng.standard_normal((2, 13))
     looks = [rows.total(partial(passes.view, theta, None)).H for theta in (here, there)]
-    curvature = passes.Curvature(here, looks[0], Objective(rows, L2(1.0)))
+    curvature = Curvature(here, looks[0], partial(passes._curvature, Objective(rows, L2(1.0))))
     assert np.array_equal(curvature.near(here), looks[0])
     assert not np.allclose(looks[0], looks[1], rtol=0.01)
     if np.all(looks[1].diagonal() >= 0.5 * looks[0].diagonal()):
@@ -156,12 +157,12 @@ def test_the_curvature_is_asked_for_once_or_twice(potential):
 @pytest.mark.parametrize("wrong", [0.01, 0.5, 30.0])
 def test_a_curvature_that_is_wrong_is_found_out(rows, potential, wrong, monkeypatch):
     """Steps that do not keep their promise, or models that promise as much as before."""
-    near = passes.Curvature.near
+    near = Curvature.near
 
     def misled(self, theta):
         return near(self, theta) * (1.0 if theta is self.theta else wrong)
 
-    monkeypatch.setattr(passes.Curvature, "near", misled)
+    monkeypatch.setattr(Curvature, "near", misled)
     result = solve(Newton(), Objective(ElsewhereRows(rows), potential))
     values = np.array([record.objective for record in result.history])
     assert result.status is Status.CONVERGED

@@ -103,7 +103,7 @@ def view(chosen: Features, theta: Vector, d: Vector | None, block: Block) -> Vie
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class Stand:
     """A point, the curvature of the loss there on the chosen features and the intercept, and its worth.
 
     `error` says by how much the fall of Φ to here was another than the model had predicted, relatively.
@@ -120,7 +120,7 @@ def few_column_iterates(objective: Objective, start: Evaluated) -> Iterator[Eval
     theta, chosen = start.theta, choose(objective, start)
     seen = _look(objective.rows, chosen, theta, None)
     at = Evaluated(theta, seen.loss + objective.penalty(theta), seen.gradient)
-    here = Place(at, chosen, seen.curvature())
+    here = Stand(at, chosen, seen.curvature())
     while True:
         yield here.at
         here = _after(objective, here)
@@ -130,7 +130,7 @@ def _look(rows: Rows, chosen: Features, theta: Vector, d: Vector | None) -> View
     return rows.total(partial(view, chosen, theta, d))
 
 
-def _after(objective: Objective, here: Place) -> Place:
+def _after(objective: Objective, here: Stand) -> Stand:
     """The end of a step. If none of the chosen features moves, others are; if none of these, θ is the end."""
     for _ in range(2):
         target = _minimised(objective, here)
@@ -142,14 +142,14 @@ def _after(objective: Objective, here: Place) -> Place:
             moved = here.at.theta, here.at.value, seen
         theta, value, seen = moved
         error = abs(here.at.value - value - predicted) / predicted if predicted > 0.0 else 1.0
-        there = Place(Evaluated(theta, value, seen.gradient), chosen, seen.curvature(), error)
+        there = Stand(Evaluated(theta, value, seen.gradient), chosen, seen.curvature(), error)
         if not np.array_equal(theta, here.at.theta):
             break
         here = there
     return there
 
 
-def _minimised(objective: Objective, here: Place) -> Evaluated:
+def _minimised(objective: Objective, here: Stand) -> Evaluated:
     """The minimiser of the model on the chosen features; Φ and the gradient there, if the model is right."""
     at, chosen = here.at, here.chosen
     where = np.append(chosen, objective.size - 1)

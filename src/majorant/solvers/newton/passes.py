@@ -10,21 +10,7 @@ so that the whole step, which is right nearly always, brings the next model alon
 right part of it is known, and one more pass brings the model there. The gradient of the loss is Hθ - c, as
 in `gram.py`; the certificate is computed afresh by the driver.
 
-H is most of the work: p² operations for a row of p entries, where the loss and its gradient take 4p. So it is
-not asked for while the steps do well without. Where it was known last, at θ₀, some rows have become active
-since, and others are not any more, which are few near the end; and what they change is told by the sample S
-that the way has begun with, in memory:
-
-    H(θ) ≈ H(θ₀) + H_S(θ) - H_S(θ₀).
-
-Let H be the curvature of a quadratic loss, Ĥ what is taken for it, and (1 - δ) H ≼ Ĥ ≼ (1 + δ) H. Then a step
-from θ to θ⁺ leaves no more than δ / (1 - δ) of the distance to the minimum θ*, measured by H: the penalty is
-convex, so the conditions for θ⁺ and θ* give
-
-    (θ⁺ - θ*)·Ĥ (θ⁺ - θ*) ≤ (θ⁺ - θ*)·(Ĥ - H)(θ - θ*).
-
-Of a sample alone, of m rows, δ is about 2 √(p / m); here, that times the share of rows that have changed.
-When the models do not promise less and less quickly, the next pass brings H along.
+H is not asked for while steps do well without: `curvature.py`.
 
 The step is the same for the many features of `few_columns.py`, of which a pass brings the H of some.
 """
@@ -34,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -42,6 +28,7 @@ import numpy as np
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
 from majorant.rows.block import Block
+from majorant.solvers.newton.curvature import QUICKLY, Curvature, large_enough
 from majorant.solvers.newton.models import minimise_kinked, minimise_smooth, tangent_slopes
 from majorant.solvers.sample import Engine, sample_of, sample_step
 from majorant.solvers.search import ROUNDING, SUFFICIENT, Penalised
@@ -52,11 +39,6 @@ MAX_FEATURES = 3000
 
 # Parts of a step whose loss a pass brings along.
 PARTS = (0.5, 0.25, 0.0625, 1 / 256)
-
-# If a model promises no more than this share of what the last one did, its curvature is good enough for the
-# next. And the rows for each feature with which a sample can tell how it changes.
-QUICKLY = 1 / 256
-ENOUGH = 8
 
 # How accurately models with a kink are minimised: more than where a step costs less than a pass.
 ACCURATE = 1e-3
@@ -116,9 +98,13 @@ def pass_iterates(
     def look(theta: Vector, d: Vector | None) -> View:
         return objective.rows.total(partial(view, theta, d))
 
+    of_sample = None
+    if sample is not None and large_enough(sample.rows, objective.size):
+        of_sample = partial(_curvature, sample)
+
     def arrived(theta: Vector, value: float, seen: View) -> tuple[Evaluated, Curvature]:
         at = Evaluated(theta, value, seen.H @ theta - seen.c, carried=True)
-        return at, Curvature(theta, seen.H, sample)
+        return at, Curvature(theta, seen.H, of_sample)
 
     seen = look(start.theta, None)
     at, curvature = arrived(start.theta, seen.loss + objective.penalty(start.theta), seen)
@@ -143,42 +129,13 @@ def pass_iterates(
             moved = step(objective, at, target, promised, look)
         if moved is not None:
             at, curvature = arrived(*moved)
-            last = math.inf
+            last = promised if quick else math.inf  # a curvature that is new is trusted, once
         # Without a way down that these numbers can tell, what is yielded again ends the run.
         yield at
 
 
-class Curvature:
-    """That of the loss: known where a pass has brought it, and told by a sample near to there.
-
-    Parameters
-    ----------
-    theta, H
-        Where it is known, and what it is there.
-    sample : Objective, optional
-        The problem on a sample of the rows.
-    """
-
-    def __init__(self, theta: Vector, H: Matrix, sample: Objective | None) -> None:
-        self.theta, self.H = theta, H
-        enough = sample is not None and sample.rows.n_samples >= ENOUGH * len(theta)
-        self.sample = sample if enough else None
-
-    def near(self, theta: Vector) -> Matrix:
-        """H + H_S(θ) - H_S where it is known, if that is possible."""
-        if self.sample is None or theta is self.theta:
-            return self.H
-        H = self.H + self._sampled(theta) - self._sampled_here
-        # A sample that knows no better than to take half of a curvature away is no help.
-        return H if np.all(H.diagonal() >= 0.5 * self.H.diagonal()) else self.H
-
-    @cached_property
-    def _sampled_here(self) -> Matrix:
-        return self._sampled(self.theta)
-
-    def _sampled(self, theta: Vector) -> Matrix:
-        assert self.sample is not None
-        return self.sample.rows.total(partial(view, theta, None)).H
+def _curvature(objective: Objective, theta: Vector) -> Matrix:
+    return objective.rows.total(partial(view, theta, None)).H
 
 
 def _minimised(objective: Objective, curvature: Curvature, at: Evaluated) -> tuple[Vector, float]:
