@@ -250,6 +250,26 @@ def test_few_round_trips(client, trips, loader):
     assert trips() <= 14
 
 
+def test_many_blocks_share_tasks_where_they_are(client, monkeypatch):
+    from majorant.rows import dask as module
+
+    many = from_blocks(load, 23)
+    expected = fit(many, penalty="l1", lam=5.0)
+    trips = []
+    grouped = module.Cluster._grouped
+
+    def watched(self, which):
+        trips.append(grouped(self, which))
+        return trips[-1]
+
+    monkeypatch.setattr(module.Cluster, "_grouped", watched)
+    assert same(fit(on_dask(many), penalty="l1", lam=5.0), expected)
+    assert all(sorted(sum(groups, [])) == list(range(23)) for groups in trips)
+    # At first, nobody knows where they are: labels and rows, a task for each. Then four for each worker.
+    assert [len(groups) for groups in trips[:2]] == [23, 23]
+    assert all(len(groups) <= 2 * module.TASKS for groups in trips[2:])
+
+
 def test_blocks_leave_the_workers_with_the_fit(client, monkeypatch):
     # However slow a pass is, and without the garbage collector.
     from majorant.rows import dask as module
@@ -457,8 +477,10 @@ def wait_for_workers(client, n=2):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("tasks", [1, 4], ids=["blocks share tasks", "a task each"])
 @pytest.mark.parametrize(("times", "at_once"), [(1, 1), (1, 2), (6, 1)], ids=["one", "both", "six in turn"])
-def test_killed_workers_change_nothing(processes, times, at_once):
+def test_killed_workers_change_nothing(processes, times, at_once, tasks, monkeypatch):
+    monkeypatch.setattr("majorant.rows.dask.TASKS", tasks)
     wait_for_workers(processes)
     source = from_blocks(load, BLOCKS)
     expected = fit(source, **LONG)

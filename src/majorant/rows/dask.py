@@ -1,10 +1,10 @@
 """Rows on a Dask cluster.
 
 Each block is an *anchor*: a future whose task loads the block on some worker, from where it can be loaded
-again. A question is one task for each anchor, so it runs where the block is, and a round trip is as many
-small messages as there are blocks. X never comes to the client. When a worker dies, the scheduler runs the
-tasks of the anchors that it held again, on another worker; blocks are added in their order, wherever they
-are, so the answer is the same, bit for bit.
+again. A question is a task for each anchor, so it runs where the block is. Where there are many, some that
+are on the same worker share a task, which costs as much for one as for all. X never comes to the client. When
+a worker dies, the scheduler runs the tasks of the anchors that it held again, on another worker; blocks are
+added in their order, wherever they are, so the answer is the same, bit for bit.
 
 (Not actors, which die with their worker.) What the scheduler does not mend by itself is mended here:
 
@@ -18,9 +18,11 @@ are, so the answer is the same, bit for bit.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import chain, compress
 from typing import Any, TypeAlias
 from uuid import uuid4
 
@@ -52,11 +54,14 @@ TRIES = 50
 # Up to how many bytes a question goes along with the task of each block.
 SMALL = 2**15
 
+# How many tasks each thread of a worker has in a round trip, if it has more blocks than that.
+TASKS = 4
+
 Load: TypeAlias = Callable[[str, bool], Any]
 """(name, anew) ↦ a dask Delayed of that name, which makes a block wherever it is run; `anew`: of tasks that
 the cluster has not heard of before."""
-Task: TypeAlias = Callable[[Block, Any], Any]
-"""A function of a block, and of something that was packed."""
+Task: TypeAlias = Callable[[list[Block], Any], list[Any]]
+"""A function of some blocks, and of something that was packed: what it makes of each of them."""
 
 
 def current_client() -> Client:
@@ -92,6 +97,7 @@ class Cluster(Place):
         super().__init__()
         self.client = current_client() if client is None else client
         self.trips = 0
+        self._threads: dict[str, int] = {}
         self._loads = list(loads)
         self._anchors = [self._anchor(i, {}, anew=False) for i in range(len(loads))]
 
@@ -130,18 +136,21 @@ class Cluster(Place):
 
     def _insist(self, task: Task, packed: bytes, which: Sequence[int]) -> list[Any]:
         """What the task makes of some blocks, however often it has to be submitted."""
-        futures = self._submit(task, packed, which, {})
+        groups = self._grouped(which)
+        futures = self._submit(task, packed, groups, {})
         heard, finished, again = time.monotonic(), 0, 0
         manned = began = heard
         while True:
             self._wait(futures)
             failed = [k for k, future in enumerate(futures) if self._has_failed(future)]
-            done = sum(future.status == "finished" for future in futures)
-            call_watchers(Pass(self.trips, done, len(futures), time.monotonic() - began))
-            if done == len(futures):
+            answered = [future.status == "finished" for future in futures]
+            done = sum(map(len, compress(groups, answered)))
+            call_watchers(Pass(self.trips, done, len(which), time.monotonic() - began))
+            if done == len(which):
                 answers = self._fetched(futures)
                 if answers is not None:
-                    return answers
+                    by_block = dict(zip(chain(*groups), chain(*answers), strict=True))
+                    return [by_block[i] for i in which]
                 failed = list(range(len(futures)))
             if done > finished:
                 heard, finished = time.monotonic(), done
@@ -156,11 +165,13 @@ class Cluster(Place):
                 if again > TRIES:
                     raise ClusterLostError(f"blocks were loaded {again} times in vain: workers die or hang")
                 where = self._responsive()
-                for k in failed:
-                    self._anchors[which[k]] = self._anchor(which[k], where)
-                anew = self._submit(task, packed, [which[k] for k in failed], where)
-                for k, future in zip(failed, anew, strict=True):
-                    futures[k] = future
+                lost = [[i] for k in failed for i in groups[k]]
+                for (i,) in lost:
+                    self._anchors[i] = self._anchor(i, where)
+                for k in reversed(failed):
+                    del groups[k], futures[k]
+                groups += lost
+                futures += self._submit(task, packed, lost, where)
 
     def _fetched(self, futures: list[Any]) -> list[Any] | None:
         """What the tasks have answered; None if workers die or hang while it is fetched."""
@@ -185,14 +196,21 @@ class Cluster(Place):
         fetched: list[Any] = answers[0]
         return fetched
 
-    def _workers(self) -> dict[str, Any]:
-        """What the scheduler knows of its workers, if it answers: it may hang as they do."""
-        scheduler: Any = self.client.scheduler
+    @property
+    def _scheduler(self) -> Any:
+        return self.client.scheduler
+
+    def _told(self, call: Any, **arguments: Any) -> dict[str, Any]:
+        """What the scheduler says, if it answers: it may hang as workers do."""
         try:
-            known = self.client.sync(scheduler.identity, n_workers=-1, callback_timeout=LOST)
+            told: dict[str, Any] = self.client.sync(call, callback_timeout=LOST, **arguments)
         except OSError as error:  # which a time that is over is as well
             raise _lost("its scheduler does not answer") from error
-        workers: dict[str, Any] = known["workers"]
+        return told
+
+    def _workers(self) -> dict[str, Any]:
+        """What the scheduler knows of its workers."""
+        workers: dict[str, Any] = self._told(self._scheduler.identity, n_workers=-1)["workers"]
         return workers
 
     def _last_manned(self, before: float) -> float:
@@ -214,12 +232,31 @@ class Cluster(Place):
         # A name of its own each time: what the scheduler has given up under a name stays given up.
         return self.client.compute(self._loads[i](_name("block"), anew), **where)
 
-    def _submit(self, task: Task, packed: bytes, which: Sequence[int], where: dict[str, Any]) -> list[Any]:
-        """The futures of the task on some blocks: one message to the scheduler for all of them."""
+    def _grouped(self, which: Sequence[int]) -> list[list[int]]:
+        """Some blocks, in groups of those that are on the same worker now; others are alone."""
+        if len(which) <= TASKS:
+            return [[i] for i in which]
+        names = [self._anchors[i].key for i in which]
+        holders = self._told(self._scheduler.who_has, keys=names)
+        together: dict[str, list[int]] = {}
+        for i, name in zip(which, names, strict=True):
+            # (One that is nowhere yet is loaded by the task that asks it.)
+            together.setdefault(next(iter(holders[name]), name), []).append(i)
+        if not together.keys() <= self._threads.keys() | set(names):
+            self._threads = self._told(self._scheduler.ncores)
+        groups = []
+        for worker, blocks in together.items():
+            size = math.ceil(len(blocks) / (TASKS * self._threads.get(worker, 1)))
+            groups += [blocks[k : k + size] for k in range(0, len(blocks), size)]
+        return groups
+
+    def _submit(self, task: Task, packed: bytes, groups: list[list[int]], where: dict[str, Any]) -> list[Any]:
+        """The futures of the task on groups of blocks: one message to the scheduler for all of them."""
         other: Any = packed
         if len(packed) > SMALL:  # once for all blocks, by a task of its own
             other = self.client.submit(_same, packed, key=_name("question"), **where)
-        anchors, names = [self._anchors[i] for i in which], [_name("answer") for _ in which]
+        anchors = [[self._anchors[i] for i in group] for group in groups]
+        names = [_name("answer") for _ in groups]
         return list(self.client.map(task, anchors, key=names, packed=other, **where))
 
     def _wait(self, futures: list[Any]) -> None:
@@ -264,15 +301,16 @@ def _same(value: Any) -> Any:
 # A thread of a worker has one core, and others beside it that are as busy.
 
 
-def _answer(block: Block, packed: bytes) -> Any:
+def _answer(blocks: list[Block], packed: bytes) -> list[Any]:
+    question = loads(packed)
     with one_thread(), alone():
-        return loads(packed)(block)
+        return [question(block) for block in blocks]
 
 
-def _carried(block: Block, packed: bytes) -> Any:
+def _carried(blocks: list[Block], packed: bytes) -> list[Any]:
     through, state = loads(packed)
     with one_thread(), alone():
-        return through(state, block)
+        return [through(state, block) for block in blocks]
 
 
 def _lost(reason: str) -> ClusterLostError:
