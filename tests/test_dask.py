@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 from functools import partial
+from itertools import chain
 from weakref import ref
 
 import numpy as np
@@ -264,7 +265,7 @@ def test_many_blocks_share_tasks_where_they_are(client, monkeypatch):
 
     monkeypatch.setattr(module.Cluster, "_grouped", watched)
     assert same(fit(on_dask(many), penalty="l1", lam=5.0), expected)
-    assert all(sorted(sum(groups, [])) == list(range(23)) for groups in trips)
+    assert all(sorted(chain(*groups)) == list(range(23)) for groups in trips)
     # At first, nobody knows where they are: labels and rows, a task for each. Then four for each worker.
     assert [len(groups) for groups in trips[:2]] == [23, 23]
     assert all(len(groups) <= 2 * module.TASKS for groups in trips[2:])
