@@ -130,8 +130,8 @@ def test_a_sample_of_all_rows_knows_the_curvature_everywhere(rows):
     curvature = Curvature(here, looks[0], partial(passes._curvature, Objective(rows, L2(1.0))))
     assert np.array_equal(curvature.near(here), looks[0])
     assert not np.allclose(looks[0], looks[1], rtol=0.01)
-    if np.all(looks[1].diagonal() >= 0.5 * looks[0].diagonal()):
-        np.testing.assert_allclose(curvature.near(there), looks[1], atol=1e-9)
+    assert np.all(looks[1].diagonal() >= 0.5 * looks[0].diagonal())  # else it would not be asked
+    np.testing.assert_allclose(curvature.near(there), looks[1], atol=1e-9)
 
 
 def counted(rows, kinds):
@@ -167,6 +167,28 @@ def test_a_curvature_that_is_wrong_is_found_out(rows, potential, wrong, monkeypa
     values = np.array([record.objective for record in result.history])
     assert result.status is Status.CONVERGED
     assert np.all(np.diff(values) <= 1e-9 * values[0])
+
+
+@pytest.mark.parametrize("potential", [L1(1.0), L2(1.0), Hyperbolic(1.0, 1e-3)], ids=repr)
+@pytest.mark.parametrize("far", [100.0, -100.0])
+def test_a_curvature_that_is_blind_is_found_out(potential, far):
+    """Far out no row is active, and none has a curvature; all of them have, from the other end of a step."""
+    rows = MemoryRows(np.ones((10, 1)), np.ones(10), intercept=False)
+    result = solve(Newton(), Objective(ElsewhereRows(rows), potential), np.array([far, 0.0]))
+    known = solve(Newton(), Objective(rows, potential))
+    assert result.status is Status.CONVERGED
+    assert result.iterate.value == pytest.approx(known.iterate.value, rel=1e-6)
+
+
+def test_a_warm_start_that_is_far_too_large():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 5))
+    source = from_arrays(X, X[:, 0] > 0, rows_per_block=100)
+    model = SparseSVC("l1", lam=1.0, warm_start=True, solver="newton").fit(source)
+    value = model.objective_
+    model.coef_ *= 3000.0
+    assert model.fit(source).status_ is Status.CONVERGED
+    assert model.objective_ == pytest.approx(value, rel=1e-5)
 
 
 def test_the_sample_holds_no_other_rows():

@@ -158,8 +158,10 @@ class Cluster(Place):
                 manned = self._last_manned(manned)
             if not failed and time.monotonic() - heard > PATIENCE:
                 heard = time.monotonic()
-                if self._responsive():  # else all workers are alive, and only slow
-                    failed = [k for k, future in enumerate(futures) if future.status != "finished"]
+                if alive := self._responsive():  # else all workers are, and only slow
+                    failed = [
+                        k for k, group in enumerate(groups) if not (answered[k] or self._held(group, **alive))
+                    ]
             if failed:
                 heard, finished, again = time.monotonic(), 0, again + 1
                 if again > TRIES:
@@ -226,6 +228,11 @@ class Cluster(Place):
         workers = self._workers()
         alive = [name for name, worker in workers.items() if time.time() - worker["last_seen"] < SILENT]
         return {"workers": alive} if alive and len(alive) < len(workers) else {}
+
+    def _held(self, group: list[int], workers: list[str]) -> bool:
+        """Whether these workers have all blocks of the group."""
+        holders = self._told(self._scheduler.who_has, keys=[self._anchors[i].key for i in group])
+        return all(set(held) & set(workers) for held in holders.values())
 
     def _anchor(self, i: int, where: dict[str, Any], *, anew: bool = True) -> Any:
         """A new future of block i."""

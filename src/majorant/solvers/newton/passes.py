@@ -43,6 +43,9 @@ PARTS = (0.5, 0.25, 0.0625, 1 / 256)
 # How accurately models with a kink are minimised: more than where a step costs less than a pass.
 ACCURATE = 1e-3
 
+# A model is not all wrong if Φ falls by what it has promised, give or take this share of it.
+CLOSE = 0.3
+
 
 class Seen(Protocol):
     """What a pass brings, as far as the step looks at it: the loss at its end and at shorter ones."""
@@ -108,10 +111,16 @@ def pass_iterates(
 
     seen = look(start.theta, None)
     at, curvature = arrived(start.theta, seen.loss + objective.penalty(start.theta), seen)
-    last = math.inf
+    # What the last model has promised. After ∞, the next one is trusted whatever it promises.
+    trusted = math.inf if objective.potential.convex else 0.0
+    last = trusted
     yield at
     while True:
         target, promised = _minimised(objective, curvature, at)
+        if not promised > ROUNDING * abs(at.value) and curvature.theta is not at.theta:
+            # Rows that were not active where it was known may be all that a feature has: it was blind.
+            at, curvature = arrived(at.theta, at.value, look(at.theta, None))
+            target, promised = _minimised(objective, curvature, at)
         quick, moved = promised <= QUICKLY * last, None
         if quick:
             there = objective.evaluate(target)
@@ -128,8 +137,10 @@ def pass_iterates(
         elif quick:
             moved = step(objective, at, target, promised, look)
         if moved is not None:
+            fall = at.value - moved[1]
             at, curvature = arrived(*moved)
-            last = promised if quick else math.inf  # a curvature that is new is trusted, once
+            # A curvature that is new is, once, if the last one was not all wrong.
+            last = trusted if not quick and abs(fall - promised) <= CLOSE * promised else promised
         # Without a way down that these numbers can tell, what is yielded again ends the run.
         yield at
 
