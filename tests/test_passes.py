@@ -180,6 +180,18 @@ def test_a_curvature_that_is_blind_is_found_out(potential, far):
     assert result.iterate.value == pytest.approx(known.iterate.value, rel=1e-6)
 
 
+@pytest.mark.parametrize("potential", [*POTENTIALS, Hyperbolic(30.0, 5e-3)], ids=repr)
+def test_a_start_that_is_worse_than_none(rows, potential):
+    start = 100.0 * np.random.default_rng(0).standard_normal(13)
+    elsewhere = ElsewhereRows(rows)
+    result = solve(Newton(), Objective(elsewhere, potential), start)
+    values = [record.objective for record in result.history]
+    zero = Objective(rows, potential).evaluate(np.zeros(13)).value
+    assert values[0] > values[1] == pytest.approx(zero, rel=1e-12)
+    assert result.status is Status.CONVERGED
+    assert elsewhere.passes <= 17
+
+
 def test_a_warm_start_that_is_far_too_large():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 5))

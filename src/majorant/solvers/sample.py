@@ -67,11 +67,19 @@ def iterates_in_passes(
     `solve` yields the iterates of a problem in memory.
     """
     started, convex = bool(problem.lengths(theta).any()), problem.potential.convex
+    zero = problem.evaluate(np.zeros_like(theta))  # known without a pass
+    steps: Iterator[Evaluated] = iter(())
     if started and convex and not engine.needs_gradient(problem):
         # The first pass of the steps says all that an evaluation would.
-        yield from engine.iterates(problem, Evaluated(theta, math.nan, np.full_like(theta, math.nan)), None)
-    way = Way(problem, problem.evaluate(theta), engine.after)
-    yield way.end
+        steps = engine.iterates(problem, Evaluated(theta, math.nan, np.full_like(theta, math.nan)), None)
+    at = next(steps, None) or problem.evaluate(theta)
+    yield at
+    if convex and at.value > zero.value:  # a start that is worse than none
+        at, started = zero, False
+        yield at
+    else:
+        yield from steps
+    way = Way(problem, at, engine.after)
     if not convex:
         yield from way.over_stepping_stones()
     elif not started:
@@ -80,7 +88,7 @@ def iterates_in_passes(
         iterates = engine.iterates(problem, start, sample)
         first = next(iterates)
         # (A sample that leads nowhere must not look like a run that has come to a halt.)
-        if first.value < way.end.value and not np.array_equal(first.theta, theta):
+        if first.value < way.end.value and not np.array_equal(first.theta, way.end.theta):
             yield first
             yield from iterates
     yield from engine.after(problem, way.end)
