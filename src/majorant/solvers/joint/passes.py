@@ -141,24 +141,19 @@ def pass_iterates(objective: JointObjective, start: Evaluated) -> Iterator[Evalu
 def _newton_step(
     objective: JointObjective, at: Evaluated, seen: JointView
 ) -> tuple[Vector, float, JointView] | None:
-    target, predicted = _minimised(objective, at, seen)
-    return step(objective, at, target, predicted, partial(_look, objective, _choose(objective, at, target)))
-
-
-def _minimised(objective: JointObjective, at: Evaluated, seen: JointView) -> tuple[Vector, float]:
-    """The minimiser of the model with the gradient at θ, and the curvature seen, of the chosen features."""
     where = np.append(seen.chosen, objective.single.size - 1)
     theta = objective.matrix(at.theta.copy())
     model = JointModel(
         replace(objective, penalty_factor=objective.factor[seen.chosen]),
         seen.curvature,
-        objective.matrix(at.loss_gradient)[:, where],
+        seen.gradient[:, where],
         theta[:, where],
         objective.violation_scale[where],
         rounding_level(objective.single.rows.loss_at_zero.value, objective.single.size),
     )
     theta[:, where], predicted = model.minimise()
-    return theta.ravel(), predicted
+    look = partial(_look, objective, _choose(objective, at, theta.ravel()))
+    return step(objective, at, theta.ravel(), predicted, look)
 
 
 def _look(objective: JointObjective, chosen: Features, theta: Vector, d: Vector | None) -> JointView:

@@ -13,7 +13,7 @@ convex, so the conditions for θ⁺ and θ* give
 
     (θ⁺ - θ*)·Ĥ (θ⁺ - θ*) ≤ (θ⁺ - θ*)·(Ĥ - H)(θ - θ*).
 
-Of a sample alone, of m rows, δ is about 2 √(p / m); here, that times the share of rows that have changed.
+Of a sample alone, of m normal rows, δ is about 2 √(p / m); here only the rows that have changed sides count.
 When the models do not promise less and less quickly, the next pass brings H along.
 
 (For the features of `few_columns.py` it was tried and did not pay: who may move changes with every step, and
