@@ -9,11 +9,16 @@ with equality at the optimum, where α_k = 2 s_k (1 - v_k)₊: what the loss at 
 an iterate, one gets there by
 
 - shrinking the α of the class that weighs more, until both weigh the same: then Σ yα = 0 exactly;
+- taking the α of a point at which the features without any penalty are at their best, given the others
+  (`Objective.with_best_free_features`): then u_i = 0 for these but for rounding, for which twice |u_i w_i| is
+  taken off the bound;
 - scaling all of them by one t, since |u_i| may not exceed c_i sup φ' where there is no ridge to take the
   rest. (The scale that is best for the first sum alone is tried as well.)
 
 With a ridge, f_i* is the smallest (c_iφ)*(a) + (u_i - a)²/2η over all a; any a makes a valid bound, and
 a = u_i - η w_i, cut to what φ can hold, is the right one at the optimum.
+
+φ stands for φ - φ(0) throughout (`Potential.excess`): a constant does not count.
 
 The α themselves are never needed: α_k = 2 s_k (1 - v_k)₊ makes u the negative gradient of the loss,
 Σ α²/4s the loss, and Σ α = 2 loss - θ·∇loss, class by class.
@@ -32,6 +37,15 @@ from majorant.status import Vector
 TINY = float(np.finfo(float).tiny)
 
 
+# A Φ no larger than this, relative to that at θ = 0, is zero: a slack 1 - v has a rounding error of 1e-16.
+VANISHING = 1e-24
+
+
+def relative_gap(value: float, bound: float, at_zero: float) -> float:
+    """How far Φ can be above its minimum at most, relative to Φ; zero where Φ is next to nothing."""
+    return max(value - bound, 0.0) / value if value > VANISHING * at_zero else 0.0
+
+
 def balanced(theta: Vector, classes: Sequence[LossSum]) -> tuple[float, float, Vector]:
     """Σ α, Σ α²/4s and the pull of the α of θ, shrunk so that both classes weigh the same."""
     weights = [abs(float(loss.gradient[-1])) for loss in classes]
@@ -48,7 +62,7 @@ def balanced(theta: Vector, classes: Sequence[LossSum]) -> tuple[float, float, V
 
 
 class Dual:
-    """The dual function of a convex penalty Σ_i c_i φ(w_i) + η/2 ‖w‖² that leaves no feature out."""
+    """The dual function of a convex penalty Σ_i c_i (φ(w_i) - φ(0)) + η/2 ‖w‖²."""
 
     def __init__(self, potential: Potential, factor: Vector, eta: float) -> None:
         self.potential, self.factor, self.eta = potential, factor, eta
@@ -56,6 +70,8 @@ class Dual:
         self.limit = factor * self.steepest
         # Where c is zero, so is what φ holds.
         self.divisor = np.where(factor > 0.0, factor, 1.0)
+        self.free = (self.limit == 0.0) & (eta == 0.0)
+        self._limit = np.where(self.free, np.inf, self.limit)
 
     def value(self, theta: Vector, classes: Sequence[LossSum]) -> float:
         """D(α) ≥ 0 for the α of θ, made feasible; from the loss over the rows of each class at θ.
@@ -67,7 +83,9 @@ class Dual:
             return 0.0
         u, longest = pull[:-1], np.inf
         if self.eta == 0.0:
-            longest = 1.0 / max(float(np.max(np.abs(u) / self.limit)), TINY)
+            longest = 1.0 / max(float(np.max(np.abs(u) / self._limit, initial=0.0)), TINY)
+        if self.free.any():
+            linear -= 2.0 * float(np.abs(u[self.free]) @ np.abs(theta[:-1][self.free]))
         lengths = {min(1.0, longest), min(longest, 0.5 * linear / square)}
         return max(
             0.0,
@@ -78,7 +96,7 @@ class Dual:
         """Σ f_i*(u_i), or a little more."""
         held = (u - self.eta * w if self.eta > 0.0 else u) / self.divisor
         slopes = np.minimum(np.maximum(held, -self.steepest), self.steepest)
-        value = float(self.factor @ self.potential.conjugate(slopes))
+        value = float(self.factor @ self.potential.excess_conjugate(slopes))
         if self.eta > 0.0:
             rest = u - self.factor * slopes
             value += 0.5 * float(rest @ rest) / self.eta

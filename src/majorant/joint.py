@@ -19,18 +19,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeAlias
 
 import numpy as np
 
-from majorant.duality import TINY, balanced
-from majorant.objective import Objective
+from majorant.duality import TINY, balanced, relative_gap
+from majorant.linsolve import rounding_level, solve_positive
+from majorant.objective import MAX_DECREMENT, NEAR_BALANCE, RESIDUE, Objective
 from majorant.potentials import Potential
 from majorant.rows import MemoryRows, Rows
 from majorant.rows.block import Block
-from majorant.rows.protocol import Audit, losses, totals
+from majorant.rows.protocol import Audit, LossSum, losses, totals
 from majorant.status import Certificate, Evaluated, Matrix, Vector
 
 
@@ -63,6 +64,11 @@ class JointObjective:
     def bounded(self) -> bool:
         """Whether the dual bounds the minimum."""
         return self.single.bounded
+
+    @property
+    def constant(self) -> float:
+        """Σ_i c_i φ(0), which `penalty` and all values leave out."""
+        return self.single.constant
 
     @property
     def size(self) -> int:
@@ -113,15 +119,15 @@ class JointObjective:
     # The value and its parts -------------------------------------------------------------------
 
     def evaluate(self, theta: Vector) -> Evaluated:
-        """Φ(θ) and the gradient of the loss at θ: one pass over the rows, or in memory one for each class."""
+        """Φ(θ), without its constant, and the gradient of the loss: a pass, in memory one for each class."""
         parts = losses(self.classes, self.matrix(theta))
         gradient = np.concatenate([loss.gradient for loss in parts])
         return Evaluated(theta, sum(loss.value for loss in parts) + self.penalty(theta), gradient)
 
     def penalty(self, theta: Vector) -> float:
-        """Σ_i c_i φ(‖W_·i‖) + η/2 ‖W‖²."""
+        """Σ_i c_i (φ(‖W_·i‖) - φ(0)) + η/2 ‖W‖²."""
         t = self.lengths(theta)
-        return float(self.factor @ self.potential.value(t)) + 0.5 * self.eta * float(t @ t)
+        return float(self.factor @ self.potential.excess(t)) + 0.5 * self.eta * float(t @ t)
 
     def weights(self, theta: Vector) -> Vector:
         """c_i ψ(‖W_·i‖) + η; where a kink makes ψ infinite, at zero, η alone."""
@@ -163,42 +169,93 @@ class JointObjective:
 
     def certify(self, theta: Vector) -> tuple[Evaluated, Certificate]:
         """θ evaluated afresh, and what is certain of it."""
-        questions = [partial(_audit, row, not self.bounded) for row in self.matrix(theta)]
-        audits: list[Audit] = totals(self.classes, questions)
-        gradient = np.concatenate([audit.loss.gradient for audit in audits])
-        at = Evaluated(theta, sum(audit.loss.value for audit in audits) + self.penalty(theta), gradient)
-        violations = self.violations(at)
         if not self.bounded:
-            squares = np.mean([audit.squares for audit in audits], axis=0)
-            return at, Certificate(float(np.max(violations * self.single.active_share(squares))))
-        stationarity = float(np.max(violations))
-        pairs = zip(self.matrix(theta), audits, strict=True)
+            at = self.evaluate(theta)
+            return at, Certificate(self.decrement(at))
+        audits = self._audits(theta)
+        gradient = np.concatenate([audit.loss.gradient for audit in audits])
+        value = sum(audit.loss.value for audit in audits) + self.penalty(theta)
+        best = theta
+        if len(self.single.free):
+            best = np.concatenate(
+                [
+                    replace(self.single, rows=rows).with_best_free_features(row)
+                    for rows, row in zip(self.classes, self.matrix(theta), strict=True)
+                ]
+            )
+            audits = self._audits(best)
+        pairs = zip(self.matrix(best), audits, strict=True)
         parts = [balanced(row, (audit.negative, audit.positive)) for row, audit in pairs]
         linear, square, pulls = zip(*parts, strict=True)
-        return at, Certificate(stationarity, self._gap(at, sum(linear), sum(square), np.stack(pulls)))
+        bound = self._dual_value(best, sum(linear), sum(square), np.stack(pulls))
+        if not all(self.single.free_features_balance(audit.loss, RESIDUE) for audit in audits):
+            bound = 0.0
+        at = Evaluated(theta, value, gradient, lower_bound=bound)
+        return at, Certificate(self.stationarity(at), self.relative_gap(value, bound))
+
+    def _audits(self, theta: Vector) -> list[Audit]:
+        return totals(self.classes, [partial(_audit, row) for row in self.matrix(theta)])
+
+    def relative_gap(self, value: float, bound: float) -> float:
+        """How far Φ can be above its minimum, relative to Φ, by a lower bound of the minimum."""
+        return relative_gap(value, bound, sum(rows.loss_at_zero.value for rows in self.classes))
+
+    def decrement(self, at: Evaluated) -> float:
+        """Newton's decrement at θ, relative to Φ: with the half-quadratic weights, class by class."""
+        g = self.matrix(self.subgradient(at))
+        if not g.any() or not at.value > 0.0:
+            return 0.0
+        if g.shape[1] > MAX_DECREMENT:
+            return self.stationarity(at)
+        weights = self.weights(at.theta)
+        noise = rounding_level(self.single.rows.loss_at_zero.value, g.shape[1])
+        fall = 0.0
+        for rows, theta, row in zip(self.classes, self.matrix(at.theta), g, strict=True):
+            A = rows.curvature(theta)
+            A.flat[: -1 : len(A) + 1] += weights
+            fall += 0.5 * float(row @ solve_positive(A, row, noise))
+        return max(fall / at.value, self.stationarity(at))
+
+    def stationarity(self, at: Evaluated) -> float:
+        """The largest fall of Φ, relative to Φ, that a step along one feature's coefficients promises."""
+        if not at.value > 0.0:
+            return 0.0
+        curvature = 2.0 * self.single.rows.gram_diagonal
+        if self.potential.smooth:
+            curvature[:-1] += self.weights(at.theta)
+        g = lengths(self.matrix(self.subgradient(at)))
+        falls = np.divide(g * g, curvature, out=np.zeros_like(g), where=curvature > 0.0)
+        return 0.5 * float(np.max(falls)) / at.value
 
     def estimate(self, at: Evaluated) -> Certificate:
         """The part of the certificate that decides, as far as it is known without a pass over the rows."""
         if not self.bounded:
-            return Certificate(float(np.max(self.violations(at))))
+            return Certificate(self.stationarity(at))
         loss = at.value - self.penalty(at.theta)
         linear = 2.0 * loss - float(at.theta @ at.loss_gradient)
-        gap = self._gap(at, linear, loss, -self.matrix(at.loss_gradient))
+        bound = self._dual_value(at.theta, linear, loss, -self.matrix(at.loss_gradient))
         # What balancing the classes will cost, to first order.
         intercepts = self.matrix(at.theta)[:, -1] * self.matrix(at.loss_gradient)[:, -1]
-        return Certificate(math.nan, gap + 2.0 * float(np.abs(intercepts).sum()) / max(at.value, TINY))
+        bound -= 2.0 * float(np.abs(intercepts).sum())
+        balanced = self.single.free_features_balance
+        if not all(balanced(LossSum(loss, row), NEAR_BALANCE) for row in self.matrix(at.loss_gradient)):
+            bound = 0.0
+        bound = max(bound, at.lower_bound)
+        return Certificate(math.nan, self.relative_gap(at.value, bound))
 
-    def _gap(self, at: Evaluated, linear: float, square: float, pulls: Matrix) -> float:
-        if at.value <= 0.0 or square <= 0.0:
-            return 0.0 if at.value <= 0.0 else 1.0
-        W, pull = self.matrix(at.theta)[:, :-1], pulls[:, :-1]
-        longest = math.inf
+    def _dual_value(self, theta: Vector, linear: float, square: float, pulls: Matrix) -> float:
+        """D ≥ 0 for the dual variables of θ with these sums, made feasible (`duality.py`)."""
+        if square <= 0.0:
+            return 0.0
+        W, pull = self.matrix(theta)[:, :-1], pulls[:, :-1]
+        size, longest, free = lengths(pull), math.inf, self.single.free
         if self.eta == 0.0:
             limit = self.factor * self.potential.steepest
-            longest = 1.0 / max(float(np.max(lengths(pull) / limit)), TINY)
+            limit[free] = math.inf
+            longest = 1.0 / max(float(np.max(size / limit, initial=0.0)), TINY)
+        linear -= 2.0 * float(size[free] @ lengths(W)[free])
         candidates = {min(1.0, longest), min(longest, 0.5 * linear / square)}
-        best = max(t * linear - t * t * square - self._conjugate(t * pull, W) for t in candidates)
-        return max(at.value - max(best, 0.0), 0.0) / at.value
+        return max(0.0, *(t * linear - t * t * square - self._conjugate(t * pull, W) for t in candidates))
 
     def _conjugate(self, U: Matrix, W: Matrix) -> float:
         """Σ_i f_i*(U_·i), or a little more: all that is held points where the pull does."""
@@ -206,7 +263,7 @@ class JointObjective:
         size = lengths(held)
         steepest = self.potential.steepest
         slopes = np.minimum(size / np.where(self.factor > 0.0, self.factor, 1.0), steepest)
-        value = float(self.factor @ self.potential.conjugate(slopes))
+        value = float(self.factor @ self.potential.excess_conjugate(slopes))
         if self.eta > 0.0:
             rest = U - held * (self.factor * slopes / np.maximum(size, TINY))
             value += 0.5 * float(np.sum(rest * rest)) / self.eta
@@ -217,8 +274,8 @@ class JointObjective:
         self.single.check_scale()
 
 
-def _audit(theta: Vector, lengths: bool, block: Block) -> Audit:
-    return block.audit(theta, lengths=lengths)
+def _audit(theta: Vector, block: Block) -> Audit:
+    return block.audit(theta, lengths=False)
 
 
 AnyObjective: TypeAlias = Objective | JointObjective

@@ -8,33 +8,55 @@ The gradient is Eq. (eq:gradient) with Eq. (eq:gradientreg). Where φ has a kink
 smallest norm of the subdifferential takes its place: at w_i = 0 the smooth part of the gradient, shrunk
 towards zero by c_i φ'(0+).
 
+A constant takes no part: what is evaluated and compared is Φ - Σ_i c_i φ(0), since that sum (c λ δ for every
+feature of a hyperbolic potential) may be larger than all the rest and swallow its digits. `constant` is what
+is left out.
+
 The certificate has two numbers. `gap`, for convex penalties, bounds how far Φ is above its minimum, relative
-to Φ (`duality.py`). `stationarity`, for all, is max_i |∂⁰_iΦ(θ)|/√H_ii, H = LᵀSL over the rows active at θ,
-divided by the same measure of the loss's gradient at θ = 0. (A row of huge values that is long past its
-margin would hide the violations of all others, were it counted. `violations` counts it all the same, since
-that needs no pass over the rows: a lower bound, what solvers steer by, and enough beside a gap.) Dividing by
-√H_ii makes it indifferent to the units of the features, to the scale of the weights and to repeated rows;
-dividing by the value at θ = 0, always the same point, makes a warm start mean the same as a cold one; leaving
-the penalty out of the divisor keeps it away from zero when λ is near the value that makes all coefficients
-zero. A divisor below 1e-8 of its Cauchy-Schwarz bound 2√Φ(0) (classes in balance, features unrelated to them)
-is rounding, and that much is taken instead.
+to Φ without its constant (`duality.py`). `stationarity`, for all, is Newton's decrement: by how much a step
+with the curvature A at θ promises to lower Φ, relative to Φ,
+
+    ½ g·A⁻¹g / Φ(θ),    g = ∂⁰Φ(θ),    A = 2 L_AᵀS_A L_A + Diag(c ψ + η),
+
+of which, where there is a gap, only the largest part that belongs to one coordinate is computed, with the
+curvature of all rows: a lower bound that needs no pass over them. It is indifferent to the units of the
+features, to the scale of the weights and to repeated rows.
+
+`violations` is what solvers steer by: |g_i|/√(LᵀSL)_ii, divided by the same measure of the loss's gradient at
+θ = 0, always the same point. A divisor below 1e-8 of its Cauchy-Schwarz bound 2√Φ(0) (classes in balance,
+features unrelated to them) is rounding, and that much is taken instead.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
+from numpy.typing import NDArray
 
-from majorant.duality import Dual
+from majorant.duality import Dual, relative_gap
 from majorant.errors import ScaleError
+from majorant.linsolve import conjugate_gradients, rounding_level, solve_positive
 from majorant.potentials import Potential
 from majorant.rows import Rows
+from majorant.rows.block import Block
 from majorant.rows.protocol import LossSum
 from majorant.status import Certificate, Evaluated, Vector
+
+# The most features without any penalty for which a bound is looked for, by factorisations of their curvature,
+# and how many of these at most.
+MAX_FREE = 3000
+FREE_STEPS = 8
+# The pull of the loss on such a feature, relative to the largest possible, that is taken for rounding, and
+# the one that an estimate need not mind.
+RESIDUE = 1e-9
+NEAR_BALANCE = 1e-4
+# The most coefficients whose curvature is factorised for Newton's decrement; and the products with it where
+# there are more.
+MAX_DECREMENT = 3000
+DECREMENT_PRODUCTS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +85,20 @@ class Objective:
         """Whether no feature goes without any penalty."""
         return self.eta > 0.0 or (self.potential.steepest > 0.0 and bool(np.all(self.factor > 0.0)))
 
+    @cached_property
+    def constant(self) -> float:
+        """Σ_i c_i φ(0), which `penalty` and all values leave out."""
+        return float(np.sum(self.factor) * self.potential.value(np.zeros(1))[0])
+
+    @cached_property
+    def free(self) -> NDArray[np.intp]:
+        """The features without any penalty."""
+        return np.flatnonzero(self._dual.free)
+
     @property
     def bounded(self) -> bool:
-        """Whether the dual bounds the minimum: the penalty is convex, and on every feature."""
-        return self.potential.convex and self.penalised
+        """Whether the dual bounds the minimum: the penalty is convex, and not too many features lack it."""
+        return self.potential.convex and len(self.free) <= MAX_FREE
 
     @property
     def size(self) -> int:
@@ -113,14 +145,14 @@ class Objective:
     # The value and its parts -------------------------------------------------------------------
 
     def evaluate(self, theta: Vector) -> Evaluated:
-        """Φ(θ) and the gradient of the loss at θ: one pass over the rows."""
+        """Φ(θ), without its constant, and the gradient of the loss at θ: one pass over the rows."""
         loss = self.rows.loss(theta)
         return Evaluated(theta, loss.value + self.penalty(theta), loss.gradient)
 
     def penalty(self, theta: Vector) -> float:
-        """f(w), Eq. (eq:fReg)."""
+        """f(w) - f(0), Eq. (eq:fReg)."""
         w = theta[:-1]
-        return float(self.factor @ self.potential.value(w)) + 0.5 * self.eta * float(w @ w)
+        return float(self.factor @ self.potential.excess(w)) + 0.5 * self.eta * float(w @ w)
 
     def penalty_gradient(self, theta: Vector) -> Vector:
         """∇f̃(θ), Eq. (eq:gradientreg); its last entry is zero."""
@@ -146,24 +178,94 @@ class Objective:
     # The certificate ---------------------------------------------------------------------------
 
     def certify(self, theta: Vector) -> tuple[Evaluated, Certificate]:
-        """θ evaluated afresh, and what is certain of it: one pass over the rows."""
-        audit = self.rows.audit(theta, lengths=not self.bounded)
-        loss = audit.loss
-        at = Evaluated(theta, loss.value + self.penalty(theta), loss.gradient)
-        violations = self.violations(at)
-        if self.bounded:
-            gap = self._gap(at, (audit.negative, audit.positive))
-            return at, Certificate(float(np.max(violations)), gap)
-        return at, Certificate(float(np.max(violations * self.active_share(audit.squares))))
+        """θ evaluated afresh, and what is certain of it: one pass over the rows, or some more.
 
-    def active_share(self, squares: Vector) -> Vector:
-        """How much longer each feature is over all rows than over the active ones, of these squared lengths.
-
-        A feature that no active row has is measured by all rows, as in `violations`.
+        Features without any penalty take some passes; where nothing bounds Φ, its curvature takes one.
         """
-        whole = self.rows.gram_diagonal
-        squares = np.where(squares > 0, squares, whole)
-        return np.where(squares > 0, np.sqrt(whole / np.where(squares > 0, squares, 1.0)), 1.0)
+        if not self.bounded:
+            at = self.evaluate(theta)
+            return at, Certificate(self.decrement(at))
+        audit = self.rows.audit(theta, lengths=False)
+        value, gradient = audit.loss.value + self.penalty(theta), audit.loss.gradient
+        best = self.with_best_free_features(theta)
+        if best is not theta:
+            audit = self.rows.audit(best, lengths=False)
+        bound = self._dual.value(best, (audit.negative, audit.positive))
+        if not self.free_features_balance(audit.loss, RESIDUE):
+            bound = 0.0
+        at = Evaluated(theta, value, gradient, lower_bound=bound)
+        return at, Certificate(self.stationarity(at), self.relative_gap(value, bound))
+
+    def with_best_free_features(self, theta: Vector) -> Vector:
+        """θ with the features that go without penalty, and the intercept, where Φ is least given the others.
+
+        Newton's steps on these alone: near the minimum of Φ, one or two.
+        """
+        if not len(self.free):
+            return theta
+        where = np.append(self.free, self.size - 1)
+        best, least = theta, math.inf
+        for _ in range(FREE_STEPS):
+            gradient = self.rows.loss(theta).gradient[where]
+            size = float(np.max(np.abs(gradient) * self._inverse_lengths[where]))
+            if not size < 0.5 * least:
+                break
+            best, least = theta, size
+            theta = theta.copy()
+            theta[where] -= solve_positive(self.rows.curvature(theta, self.free), gradient)
+        return best
+
+    def free_features_balance(self, loss: LossSum, share: float) -> bool:
+        """Whether the loss pulls features without penalty by no more than a share of what it could."""
+        if not len(self.free):
+            return True
+        pulls = np.abs(loss.gradient[self.free]) * self._inverse_lengths[self.free]
+        return bool(np.max(pulls) <= share * 2.0 * math.sqrt(loss.value))
+
+    def relative_gap(self, value: float, bound: float) -> float:
+        """How far Φ can be above its minimum, relative to Φ, by a lower bound of the minimum."""
+        return relative_gap(value, bound, self.rows.loss_at_zero.value)
+
+    def decrement(self, at: Evaluated) -> float:
+        """Newton's decrement at θ, relative to Φ."""
+        g = self.subgradient(at)
+        if not g.any() or not at.value > 0.0:
+            return 0.0
+        diagonal = np.append(self._penalty_curvature(at.theta), 0.0)
+        if self.size <= MAX_DECREMENT:
+            A = self.rows.curvature(at.theta)
+            A.flat[:: self.size + 1] += diagonal
+            d = solve_positive(A, g, rounding_level(self.rows.loss_at_zero.value, self.size))
+        else:
+            d = self._solve_by_products(at.theta, diagonal, g)
+        return max(0.5 * float(g @ d) / at.value, self.stationarity(at))
+
+    def _solve_by_products(self, theta: Vector, diagonal: Vector, g: Vector) -> Vector:
+        """The gradient over the curvature, by a few conjugate gradients."""
+        curvature = 2.0 * self.rows.gram_diagonal + diagonal
+
+        def product(d: Vector) -> Vector:
+            return self.rows.total(partial(_active_product, theta, d)) + diagonal * d
+
+        preconditioner = np.where(curvature > 0.0, curvature, 1.0)
+        return conjugate_gradients(product, g, preconditioner, max_steps=DECREMENT_PRODUCTS)
+
+    def _penalty_curvature(self, theta: Vector) -> Vector:
+        """c_i φ''(w_i) + η, or what stands for φ'' where φ is not convex; η alone at a kink."""
+        w = theta[:-1]
+        if self.potential.smooth:
+            return np.asarray(self.factor * self.potential.curvature(w) + self.eta)
+        return np.full(len(w), self.eta)
+
+    def stationarity(self, at: Evaluated) -> float:
+        """The largest fall of Φ, relative to Φ, that a step along one coordinate promises."""
+        if not at.value > 0.0:
+            return 0.0
+        curvature = 2.0 * self.rows.gram_diagonal
+        curvature[:-1] += self._penalty_curvature(at.theta)
+        g = self.subgradient(at)
+        falls = np.divide(g * g, curvature, out=np.zeros_like(g), where=curvature > 0.0)
+        return 0.5 * float(np.max(falls)) / at.value
 
     def estimate(self, at: Evaluated) -> Certificate:
         """The part of the certificate that decides, as far as it is known without a pass over the rows.
@@ -172,14 +274,14 @@ class Objective:
         is known to first order. The stationarity is a lower bound of the true one.
         """
         if not self.bounded:
-            return Certificate(float(np.max(self.violations(at))))
+            return Certificate(self.stationarity(at))
         loss = LossSum(at.value - self.penalty(at.theta), at.loss_gradient)
-        gap = self._gap(at, (loss,), unbalanced=2.0 * abs(float(at.theta[-1] * at.loss_gradient[-1])))
-        return Certificate(math.nan, gap)
-
-    def _gap(self, at: Evaluated, losses: Sequence[LossSum], unbalanced: float = 0.0) -> float:
-        gap = at.value - self._dual.value(at.theta, losses) + unbalanced
-        return max(float(gap), 0.0) / at.value if at.value > 0.0 else 0.0
+        unbalanced = 2.0 * abs(float(at.theta[-1] * at.loss_gradient[-1]))
+        bound = self._dual.value(at.theta, (loss,)) - unbalanced
+        if not self.free_features_balance(loss, NEAR_BALANCE):
+            bound = 0.0
+        bound = max(bound, at.lower_bound)
+        return Certificate(math.nan, self.relative_gap(at.value, bound))
 
     @cached_property
     def _dual(self) -> Dual:
@@ -229,3 +331,7 @@ class Objective:
                 f"The values of feature {int(np.flatnonzero(vanishing)[0])} are so small that their squares "
                 "vanish: rescale the features, e.g. with sklearn.preprocessing.StandardScaler."
             )
+
+
+def _active_product(theta: Vector, d: Vector, block: Block) -> Vector:
+    return block.active_product(block.image(theta) < 1.0, d)

@@ -24,6 +24,7 @@ class Status(Enum):
     CONVERGED = "Converged: the certificate is within the tolerance."
     MAX_ITER = "The iteration limit was reached before the tolerance."
     STALLED = "No further progress is possible in floating-point arithmetic."
+    ZERO_TOL = "The solver converged, but zeros as zero_tol asks for cost more than the tolerance."
     NOT_FINITE = "The iterates left the range of floating-point numbers; the last finite one is kept."
     TIME_LIMIT = "The time limit was reached before the tolerance."
     STOPPED = "A callback asked to stop."
@@ -63,14 +64,16 @@ class Evaluated(Iterate):
     value: float
     loss_gradient: Vector
     carried: bool = False
+    lower_bound: float = -math.inf
+    """What is known of the minimum beside what θ itself proves: no Φ is below it."""
 
 
 @dataclass(frozen=True)
 class Certificate:
     """How far θ is from optimal, in numbers that anyone can compute again.
 
-    `gap` bounds (Φ(θ) - min Φ)/Φ(θ); it is nan where nothing bounds it (not convex, or a feature without any
-    penalty). `stationarity` measures the gradient.
+    `gap` bounds (Φ(θ) - min Φ)/Φ(θ), both without the constant Σ c_i φ(0); it is nan where nothing bounds it
+    (φ not convex). `stationarity` is by how much Newton's method promises to lower Φ, relative to Φ.
     """
 
     stationarity: float

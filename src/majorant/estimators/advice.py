@@ -25,6 +25,8 @@ def _what_to_do(status: Status, solver: Solver) -> str:
         return "use a smaller step, or scale the features."
     if status is Status.STALLED:
         return "standardise the features, or take a tol above what was reached."
+    if status is Status.ZERO_TOL:
+        return "take a smaller zero_tol, or zero_tol='auto'."
     if status is Status.TIME_LIMIT:
         return "give it more time, or accept what was reached."
     if solver.name == "newton":
@@ -34,8 +36,8 @@ def _what_to_do(status: Status, solver: Solver) -> str:
 
 def severity(result: Result) -> int:
     """How bad the reason is for which a run has stopped: the worst of several is what a user is told."""
-    order = [Status.CONVERGED, Status.STOPPED, Status.STALLED, Status.MAX_ITER, Status.TIME_LIMIT]
-    order += [Status.NOT_FINITE, Status.INTERRUPTED]
+    order = [Status.CONVERGED, Status.ZERO_TOL, Status.STOPPED, Status.STALLED, Status.MAX_ITER]
+    order += [Status.TIME_LIMIT, Status.NOT_FINITE, Status.INTERRUPTED]
     return order.index(result.status)
 
 

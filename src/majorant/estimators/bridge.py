@@ -17,11 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 from sklearn.base import _clone_parametrized
 
 from majorant.callbacks import Callback, LiveProgress, Progress, last_line
-from majorant.estimators.zeros import round_to_zero
+from majorant.estimators.delivery import deliver
 from majorant.status import Certificate, Evaluated, Record, Result, Status
 
 if TYPE_CHECKING:
@@ -178,7 +177,11 @@ class _Iterations(Callback):
         return None
 
     def on_end(self, result: Result) -> None:
-        model = self._model_at(result.iterate)
+        estimator = self._bridge.estimator
+        delivered = deliver(
+            self._objective, result, estimator.zero_tol, estimator.tol, self._bridge.training.dtype
+        )
+        model = self._model_at(delivered.iterate)
         with self._bridge.lock:
             if self._step is not None:  # a step that was not taken: something else has ended the run
                 self._step.call_on_fit_task_end(estimator=self._bridge.estimator)
@@ -190,9 +193,7 @@ class _Iterations(Callback):
 
         def attributes() -> dict[str, Any]:
             bridge = self._bridge
-            with np.errstate(over="ignore", invalid="ignore"):
-                theta = round_to_zero(self._objective, iterate, bridge.estimator.zero_tol).theta
-            bridge.theta[self._rows] = theta.reshape(-1, bridge.theta.shape[1])
+            bridge.theta[self._rows] = iterate.theta.reshape(-1, bridge.theta.shape[1])
             return bridge.training.coefficients(bridge.theta)
 
         return attributes

@@ -23,7 +23,6 @@ import numpy as np
 
 from majorant.callbacks import Callback
 from majorant.estimators.training import Training
-from majorant.estimators.zeros import round_to_zero
 from majorant.joint import lengths
 from majorant.objective import Objective
 from majorant.potentials import L2, Potential
@@ -118,10 +117,9 @@ def default_strengths(training: Training, count: int, ratio: float) -> Vector:
 
 
 def count_features(training: Training, potential: Potential, results: Sequence[Result]) -> int:
-    """How many features the results select, once what means zero is zero."""
-    zero_tol = training.estimator.zero_tol
+    """How many features the results select."""
     selected = [
-        objective.lengths(round_to_zero(objective, result.iterate, zero_tol).theta) > 0.0
+        objective.lengths(result.iterate.theta) > 0.0
         for objective, result in zip(training.objectives(potential), results, strict=True)
     ]
     return int(np.count_nonzero(np.any(selected, axis=0)))

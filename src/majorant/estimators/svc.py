@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,6 @@ from majorant.estimators.selection import PenaltyParameter
 from majorant.estimators.streams import can_stream, learn
 from majorant.estimators.strengths import limit_features
 from majorant.estimators.training import Training
-from majorant.estimators.zeros import round_to_zero
 from majorant.potentials import Potential
 from majorant.solvers import Descent, Solver
 from majorant.status import Result, Status
@@ -329,22 +329,23 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         return plot_convergence(self, ax, against=against)
 
     def _store(self, training: Training, potential: Potential, results: Sequence[Result]) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            ends = [
-                round_to_zero(objective, result.iterate, self.zero_tol)
-                for objective, result in zip(training.objectives(potential), results, strict=True)
-            ]
-        theta = np.concatenate([at.theta for at in ends]).reshape(len(training.rows), -1)
-        self._store_model(training.classes, theta, training.dtype, potential)
+        theta = np.concatenate([result.iterate.theta for result in results]).reshape(len(training.rows), -1)
+        # Coefficients that rounding to single precision would take from what is claimed are not rounded.
+        with np.errstate(over="ignore"):
+            exact = np.array_equal(theta.astype(training.dtype), theta)
+        dtype = training.dtype if exact else np.dtype(np.float64)
+        self._store_model(training.classes, theta, dtype, potential)
         self._stream: list[Descent] | None = None
         self.t_ = training.rows[0].n_samples
         self.n_iter_ = max(1, *(result.n_iter for result in results))
         self.status_ = max(results, key=severity).status
         self.converged_ = self.status_.converged
-        self.objective_ = float(sum(at.value for at in ends))
+        constant = sum(objective.constant for objective in training.objectives(potential))
+        self.objective_ = float(sum(result.iterate.value for result in results) + constant)
         certificate = overall(results)
         self.gap_, self.stationarity_ = certificate.gap, certificate.stationarity
-        reached = sum(result.iterate.value for result in results)
-        self.lower_bound_ = float((1.0 - certificate.gap) * reached)
+        self.lower_bound_ = math.nan
+        if not math.isnan(self.gap_):
+            self.lower_bound_ = float(sum(result.iterate.lower_bound for result in results) + constant)
         histories = [result.history for result in results]
         self.history_ = histories[0] if len(histories) == 1 else histories

@@ -25,6 +25,7 @@ from majorant.blas import one_thread
 from majorant.callbacks import Callback
 from majorant.errors import MajorantError
 from majorant.estimators.convoys import StopOn, in_convoy
+from majorant.estimators.delivery import deliver
 from majorant.estimators.linear import fitted_attributes
 from majorant.estimators.sources import Cut, is_on_dask, stream_by_problem
 from majorant.estimators.validation import (
@@ -165,7 +166,7 @@ class Training:
         return _with_warmup(self.estimator, solver)
 
     def run(self, potential: Potential, callbacks: Sequence[Callback] = ()) -> list[Result]:
-        """Minimise, from where the last run ended; a result per problem, interrupted or not."""
+        """Minimise, from where the last run ended; what is delivered of every problem, interrupted or not."""
         objectives = self.objectives(potential)
         solver = self.solver_for(objectives[0])
         classes = self.classes.tolist()
@@ -176,13 +177,14 @@ class Training:
         first = self.rows[0]
         place = first.place if isinstance(first, ViewedRows) else None
 
-        def task(objective: AnyObjective, start: Vector | None, watchers: tuple[Callback, ...]) -> Result:
+        def task(objective: AnyObjective, start: Vector | None, watchers: tuple[Callback, ...]) -> Ended:
             if place is not None and place.convoy is not None:
                 watchers = (*watchers, StopOn(place.convoy.stopped))
-            return solve(
+            result = solve(
                 solver, objective, start, tol=self.estimator.tol, max_iter=self.estimator.max_iter,
                 seed=self.seed, callbacks=watchers,
             )  # fmt: skip
+            return result, self._delivered(objective, result)
 
         with one_thread():
             jobs = min(effective_n_jobs(self.estimator.n_jobs), len(objectives))
@@ -191,36 +193,45 @@ class Training:
                 # Batches are drawn class by class; all other questions, of all classes, share their passes.
                 alone = solver.stochastic or len(objectives) == 1
                 each = _one_by_one if alone else _in_convoy(place, self.n_features)
-            results = each(task, list(zip(objectives, self._starts, watchers, strict=True)))
+            ended = each(task, list(zip(objectives, self._starts, watchers, strict=True)))
         # From where a non-convex run ended, the next would not leave; it finds its own way, from zero.
         self.start(None)
         if potential.convex:
-            self._starts = [result.iterate.theta for result in results]
-        return results
+            self._starts = [result.iterate.theta for result, _ in ended]
+        return [delivered for _, delivered in ended]
+
+    def _delivered(self, objective: AnyObjective, result: Result) -> Result:
+        """The result with the coefficients that the user gets."""
+        estimator = self.estimator
+        with np.errstate(over="ignore", invalid="ignore"):
+            return deliver(objective, result, estimator.zero_tol, estimator.tol, self.dtype)
 
 
 Problem = tuple[AnyObjective, "Vector | None", tuple[Callback, ...]]
-Task = Callable[[AnyObjective, "Vector | None", tuple[Callback, ...]], Result]
+Ended = tuple[Result, Result]
+"""What a solver has reached, and what of it is delivered."""
+Task = Callable[[AnyObjective, "Vector | None", tuple[Callback, ...]], Ended]
 
 
-def _one_by_one(task: Task, problems: Sequence[Problem]) -> list[Result]:
+def _one_by_one(task: Task, problems: Sequence[Problem]) -> list[Ended]:
     """After Ctrl-C in one of them, the others stay where they start."""
-    results: list[Result] = []
+    results: list[Ended] = []
     for objective, start, watchers in problems:
-        if results and results[-1].status is Status.INTERRUPTED:
+        if results and results[-1][0].status is Status.INTERRUPTED:
             results.append(_left_out(objective, start))
         else:
             results.append(task(objective, start, watchers))
     return results
 
 
-def _left_out(objective: AnyObjective, start: Vector | None) -> Result:
+def _left_out(objective: AnyObjective, start: Vector | None) -> Ended:
     at = objective.evaluate(objective.start() if start is None else start)
-    return Result(at, Status.INTERRUPTED, 0, Certificate(math.nan), History())
+    result = Result(at, Status.INTERRUPTED, 0, Certificate(math.nan), History())
+    return result, result
 
 
-def _at_the_same_time(jobs: int) -> Callable[[Task, Sequence[Problem]], list[Result]]:
-    def run(task: Task, problems: Sequence[Problem]) -> list[Result]:
+def _at_the_same_time(jobs: int) -> Callable[[Task, Sequence[Problem]], list[Ended]]:
+    def run(task: Task, problems: Sequence[Problem]) -> list[Ended]:
         pressed = Event()
         with ThreadPoolExecutor(jobs) as pool:
             stop = StopOn(pressed)
@@ -239,15 +250,15 @@ def _at_the_same_time(jobs: int) -> Callable[[Task, Sequence[Problem]], list[Res
     return run
 
 
-def _in_convoy(place: Place, n_features: int) -> Callable[[Task, Sequence[Problem]], list[Result]]:
+def _in_convoy(place: Place, n_features: int) -> Callable[[Task, Sequence[Problem]], list[Ended]]:
     """As many at the same time as have room for their matrices; the same after Ctrl-C as one by one."""
     at_once = max(1, MATRICES // min(n_features + 1, MAX_FEATURES) ** 2)
 
-    def run(task: Task, problems: Sequence[Problem]) -> list[Result]:
-        results: list[Result] = []
+    def run(task: Task, problems: Sequence[Problem]) -> list[Ended]:
+        results: list[Ended] = []
         for first in range(0, len(problems), at_once):
             group = problems[first : first + at_once]
-            if any(result.status is Status.INTERRUPTED for result in results):
+            if any(result.status is Status.INTERRUPTED for result, _ in results):
                 results += [_left_out(objective, start) for objective, start, _ in group]
             else:
                 results += in_convoy(place, [partial(task, *problem) for problem in group])

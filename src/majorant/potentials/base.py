@@ -78,6 +78,19 @@ class Potential(ABC):
         return 0.0
 
     @property
+    def kink_width(self) -> float | None:
+        """δ if φ(w) = `steepest` √(w² + δ²), a kink rounded to that width (0: the kink itself); else None."""
+        return None
+
+    def excess(self, w: Vector) -> Vector:
+        """φ(w) - φ(0): what solvers compare, since a large constant would swallow the digits that differ."""
+        return self.value(w) - self.value(np.zeros(1))
+
+    def excess_conjugate(self, u: Vector) -> Vector:
+        """The conjugate of `excess`, φ*(u) + φ(0) ≥ 0."""
+        return self.conjugate(u) + self.value(np.zeros(1))
+
+    @property
     def steepest(self) -> float:
         """The supremum of |φ'|: the strongest pull that φ can hold."""
         if self.convex:

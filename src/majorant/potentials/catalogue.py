@@ -42,6 +42,9 @@ class Hyperbolic(Potential):
     def value(self, w: Vector) -> Vector:
         return self.lam * np.hypot(w, self.delta)
 
+    def excess(self, w: Vector) -> Vector:
+        return self.lam * (w * (w / (np.hypot(w, self.delta) + self.delta)))
+
     def weight(self, w: Vector) -> Vector:
         return self.lam / np.hypot(w, self.delta)
 
@@ -54,6 +57,10 @@ class Hyperbolic(Potential):
         return 10.0 * self.delta  # beyond it φ' is within 0.5 % of its limit λ
 
     @property
+    def kink_width(self) -> float:
+        return self.delta
+
+    @property
     def steepest(self) -> float:
         return self.lam
 
@@ -63,6 +70,11 @@ class Hyperbolic(Potential):
 
     def conjugate(self, u: Vector) -> Vector:
         return -self.delta * (np.sqrt(self.lam - u) * np.sqrt(self.lam + u))
+
+    def excess_conjugate(self, u: Vector) -> Vector:
+        if self.lam == 0.0:
+            return np.zeros_like(u)
+        return self.delta * (u * (u / (self.lam + np.sqrt(self.lam - u) * np.sqrt(self.lam + u))))
 
     def stepping_stones(self, scale: float) -> tuple[Potential, ...]:
         # The sharp problem finds out quickly which coefficients matter.
@@ -148,6 +160,10 @@ class L1(Potential):
     @property
     def slope_at_zero(self) -> float:
         return self.lam
+
+    @property
+    def kink_width(self) -> float:
+        return 0.0
 
     def conjugate(self, u: Vector) -> Vector:
         return np.zeros_like(u)

@@ -165,6 +165,10 @@ class Rows(ABC):
         """The loss at θ by class, and the squared lengths of the columns over the rows active there."""
         return self.total(lambda block: block.audit(theta, lengths=lengths))
 
+    def curvature(self, theta: Vector, features: NDArray[np.intp] | None = None) -> Matrix:
+        """2 L_AᵀS_A L_A over the rows A active at θ: the Hessian of the loss, of some features or of all."""
+        return self.total(partial(_curvature, theta, features))
+
     def gram_along(self, D: Matrix) -> Matrix:
         """DᵀLᵀSLD, m × m, for the m columns of D."""
         return self.total(lambda block: block.gram_along(D))
@@ -219,6 +223,16 @@ def losses(parts: Sequence[Rows], thetas: Sequence[Vector] | Matrix) -> list[Los
             parts[k]._last = thetas[k].copy(), loss
             found[k] = loss
     return [loss for loss in found if loss is not None]
+
+
+def _curvature(theta: Vector, features: NDArray[np.intp] | None, block: Block) -> Matrix:
+    active = np.flatnonzero(block.image(theta) < 1.0)
+    part = block if features is None else block.columns(features)
+    p = part.n_features + 1
+    H, c = np.zeros((p, p)), np.zeros(p)
+    part.add_rows(active, 1.0, H, c)
+    part.mirror(H)
+    return H
 
 
 def _loss(theta: Vector, block: Block) -> LossSum:

@@ -156,6 +156,7 @@ class _Run:
         self.clock, self.history = Stopwatch(), History()
         self.last: Evaluated | None = None
         self.certificate = Certificate(math.nan)
+        self.lower_bound = -math.inf
         # Of the iterates that were not underway: the last θ, the best Φ and certificate, and since when.
         self._settled: Vector | None = None
         self._best = (np.inf, np.inf)
@@ -186,9 +187,10 @@ class _Run:
             certificate = self.certificate
         else:
             at = iterate if isinstance(iterate, Evaluated) else self.objective.evaluate(iterate.theta)
-            certificate = self.objective.estimate(at)
+            self.lower_bound = max(self.lower_bound, at.lower_bound)
+            certificate = self._with_best_bound(at, self.objective.estimate(at))
             if certificate.error <= self.tol:
-                at, certificate = self.objective.certify(at.theta)
+                at, certificate = self._certify(at.theta)
         finite = np.isfinite(at.value) and np.isfinite(at.theta).all()
         if not finite or (np.isnan(certificate.error) and self.history):
             return Status.NOT_FINITE
@@ -204,6 +206,18 @@ class _Run:
                 return Status.STALLED
         return next((answer for answer in answers if answer is not None), None)
 
+    def _certify(self, theta: Vector) -> tuple[Evaluated, Certificate]:
+        """θ evaluated afresh, and what is certain of it by the best lower bound that the run has found."""
+        at, certificate = self.objective.certify(theta)
+        self.lower_bound = max(self.lower_bound, at.lower_bound)
+        return replace(at, lower_bound=self.lower_bound), self._with_best_bound(at, certificate)
+
+    def _with_best_bound(self, at: Evaluated, certificate: Certificate) -> Certificate:
+        if math.isnan(certificate.gap):
+            return certificate
+        gap = min(certificate.gap, self.objective.relative_gap(at.value, self.lower_bound))
+        return replace(certificate, gap=gap)
+
     def _stalled(self, at: Evaluated, error: float) -> bool:
         """Whether θ is what it was, or has only been shaken by rounding for some time."""
         same = self._settled is not None and np.array_equal(self._settled, at.theta)
@@ -216,7 +230,8 @@ class _Run:
     def _record(self, n: int, at: Evaluated, certificate: Certificate) -> None:
         nonzeros = self.objective.nonzeros(at.theta)
         gap, stationarity = certificate.gap, certificate.stationarity
-        record = Record(n, self.clock.seconds, at.value, gap, stationarity, nonzeros)
+        objective = at.value + self.objective.constant
+        record = Record(n, self.clock.seconds, objective, gap, stationarity, nonzeros)
         self.last, self.certificate = at, certificate
         self.history.append(record)
 
@@ -231,9 +246,10 @@ class _Run:
         if not np.array_equal(best, at.theta):
             return self._result_at(best, status)
         if status is not Status.CONVERGED:
-            at, certificate = self.objective.certify(at.theta)
+            at, certificate = self._certify(at.theta)
             gap, stationarity = certificate.gap, certificate.stationarity
-            final = replace(self.history[-1], objective=at.value, gap=gap, stationarity=stationarity)
+            value = at.value + self.objective.constant
+            final = replace(self.history[-1], objective=value, gap=gap, stationarity=stationarity)
             self.history, self.certificate = History([*self.history[:-1], final]), certificate
             if certificate.error <= self.tol and status is not Status.INTERRUPTED:
                 status = Status.CONVERGED
@@ -241,7 +257,7 @@ class _Run:
 
     def _result_at(self, theta: Vector, status: Status) -> Result:
         """The point that a callback prefers to the last one; the trace stays that of the run."""
-        at, certificate = self.objective.certify(theta)
+        at, certificate = self._certify(theta)
         if status in (Status.CONVERGED, Status.STALLED):
             status = Status.STOPPED  # which was true of the last point
         if certificate.error <= self.tol and status is not Status.INTERRUPTED:

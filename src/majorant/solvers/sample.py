@@ -19,6 +19,7 @@ import numpy as np
 from majorant.rows import MemoryRows, Rows
 from majorant.rows.memory import joined
 from majorant.rows.protocol import Every, Some
+from majorant.solvers.reweighted import reweighted_iterates
 from majorant.solvers.way import Problem, Way
 from majorant.status import Evaluated, Iterate, Underway, Vector
 
@@ -79,6 +80,8 @@ def iterates_in_passes(
         yield at
     else:
         yield from steps
+    if problem.potential.smooth and not convex:
+        yield from reweighted_iterates(problem, at, engine.after)
     way = Way(problem, at, engine.after)
     if not convex:
         yield from way.over_stepping_stones()

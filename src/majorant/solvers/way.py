@@ -96,7 +96,7 @@ class Way(Generic[Problem]):
             strength = (FAINT_RIDGE if potential.convex else RIDGE) * objective.mean_curvature
             ridge = replace(objective, potential=L2(strength))
             here = yield from self._solve(ridge, here, RIDGE_STEPS, STONE_TOLERANCE)
-            scale = float(np.max(objective.lengths(here.theta)))
+            scale = float(np.max(objective.lengths(here.theta), initial=0.0))
         stones = potential.stepping_stones(scale)
         for stone in stones:
             easier = replace(objective, potential=stone)

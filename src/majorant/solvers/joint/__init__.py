@@ -7,9 +7,11 @@ from typing import Any
 
 from majorant.joint import JointObjective
 from majorant.solvers.base import Solver
+from majorant.solvers.interior import or_interior_point
 from majorant.solvers.joint.descent import group_iterates
 from majorant.solvers.joint.passes import JOINT
 from majorant.solvers.joint.smooth import smooth_iterates
+from majorant.solvers.reweighted import reweighted_iterates
 from majorant.solvers.sample import iterates_in_passes
 from majorant.solvers.way import Way, stronger_penalties
 from majorant.status import Evaluated, Iterate, Vector
@@ -38,10 +40,18 @@ class JointNewton(Solver):
         return None
 
     def iterates(self, objective: Any, theta: Vector, seed: int) -> Iterator[Iterate]:
+        return or_interior_point(objective, theta, lambda start: self._iterates(objective, start, seed))
+
+    def _iterates(self, objective: Any, theta: Vector, seed: int) -> Iterator[Iterate]:
         if objective.in_memory is None:
             yield from iterates_in_passes(
-                objective, theta, JOINT, lambda sample: self.iterates(sample, sample.start(), seed)
+                objective, theta, JOINT, lambda sample: self._iterates(sample, sample.start(), seed)
             )
+            return
+        if objective.potential.smooth and not objective.potential.convex:
+            start = objective.evaluate(theta)
+            yield start
+            yield from reweighted_iterates(objective, start, descend)
             return
         way = Way[JointObjective](objective, objective.evaluate(theta), descend, approaches)
         yield way.end

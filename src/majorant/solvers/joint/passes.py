@@ -26,14 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from majorant.joint import JointObjective
-from majorant.linsolve import rounding_level
+from majorant.linsolve import conjugate_gradients, rounding_level
 from majorant.rows import MemoryRows
 from majorant.rows.block import Block
 from majorant.rows.memory import joined
 from majorant.rows.protocol import Every, totals
 from majorant.solvers.joint.models import JointModel
 from majorant.solvers.joint.smooth import PenaltyCurvature
-from majorant.solvers.newton.conjugate import conjugate_gradients
 from majorant.solvers.newton.passes import MAX_FEATURES, losses_on_the_way, step
 from majorant.solvers.sample import Engine, sample_step
 from majorant.status import Evaluated, Matrix, Vector

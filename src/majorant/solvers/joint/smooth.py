@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from majorant.joint import JointObjective, lengths
-from majorant.linsolve import rounding_level, solve_positive
+from majorant.linsolve import FORCING, MAX_STEPS, conjugate_gradients, rounding_level, solve_positive
 from majorant.rows.quadratic import ActiveQuadratic
-from majorant.solvers.newton.conjugate import FORCING, MAX_STEPS, conjugate_gradients
 from majorant.solvers.newton.models import FLOOR
 from majorant.solvers.search import step_or_refresh
 from majorant.status import Evaluated, Matrix, Vector

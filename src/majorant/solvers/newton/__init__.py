@@ -33,6 +33,7 @@ from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.base import Solver
+from majorant.solvers.interior import or_interior_point
 from majorant.solvers.newton.columns import column_iterates
 from majorant.solvers.newton.conjugate import conjugate_iterates
 from majorant.solvers.newton.conjugate_passes import CONJUGATE
@@ -41,6 +42,7 @@ from majorant.solvers.newton.gram import carried_start, gram_iterates
 from majorant.solvers.newton.passes import ALL_COLUMNS, MAX_FEATURES
 from majorant.solvers.newton.row_side import row_side_iterates, suits
 from majorant.solvers.newton.working_set import working_set_iterates
+from majorant.solvers.reweighted import reweighted_iterates
 from majorant.solvers.sample import Engine as PassEngine
 from majorant.solvers.sample import iterates_in_passes
 from majorant.solvers.way import Way, stronger_penalties
@@ -90,17 +92,24 @@ class Newton(Solver):
         return None
 
     def iterates(self, objective: Objective, theta: Vector, seed: int) -> Iterator[Iterate]:
+        return or_interior_point(objective, theta, lambda start: self._iterates(objective, start, seed))
+
+    def _iterates(self, objective: Objective, theta: Vector, seed: int) -> Iterator[Iterate]:
         rows = objective.rows
         if not isinstance(rows, MemoryRows):
             yield from iterates_in_passes(
                 objective,
                 theta,
                 self.choose_pass_engine(objective),
-                lambda sample: self.iterates(sample, sample.start(), seed),
+                lambda sample: self._iterates(sample, sample.start(), seed),
             )
             return
         descend = partial(self.descend, rows)
         start = carried_start(objective, rows, theta) or objective.evaluate(theta)
+        if objective.potential.smooth and not objective.potential.convex:
+            yield start
+            yield from reweighted_iterates(objective, start, descend)
+            return
         way = Way(objective, start, descend, partial(self._approaches, rows))
         yield way.end
         yield from way.over_stepping_stones()

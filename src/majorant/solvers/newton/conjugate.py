@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
+from majorant.linsolve import conjugate_gradients
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.search import step_or_refresh
 from majorant.status import Evaluated, Vector
-
-FORCING = 0.1
-MAX_STEPS = 250
 
 
 def conjugate_iterates(objective: Objective, rows: MemoryRows, theta: Vector) -> Iterator[Evaluated]:
@@ -43,34 +41,3 @@ def diagonals(objective: Objective, theta: Vector) -> tuple[Vector, Vector]:
     # orders of magnitude, they decide.
     similar = np.max(diagonal[:-1]) <= 10.0 * np.min(diagonal[:-1])
     return diagonal, np.where(whole > 0, whole, 1.0) ** (0.3 if similar else 1.0)
-
-
-def conjugate_gradients(
-    product: Callable[[Vector], Vector],
-    right: Vector,
-    preconditioner: Vector,
-    accuracy: float = FORCING,
-    max_steps: int = MAX_STEPS,
-) -> Vector:
-    """Solve A x = right for a positive semidefinite A, to a relative accuracy, or as far as the steps go."""
-    x = np.zeros_like(right)
-    residual = right.copy()
-    z = residual / preconditioner
-    direction = z.copy()
-    rz = float(residual @ z)
-    goal = accuracy**2 * rz
-    for _ in range(max_steps):
-        image = product(direction)
-        curvature = float(direction @ image)
-        if curvature <= 0.0:
-            break
-        alpha = rz / curvature
-        x += alpha * direction
-        residual -= alpha * image
-        z = residual / preconditioner
-        rz, previous = float(residual @ z), rz
-        if rz <= goal:
-            break
-        direction = z + (rz / previous) * direction
-    # Nothing done (the first direction is flat): the preconditioned gradient is a direction of descent.
-    return x if x.any() else right / preconditioner

@@ -17,9 +17,10 @@ from functools import partial
 
 import numpy as np
 
+from majorant.linsolve import conjugate_gradients
 from majorant.objective import Objective
 from majorant.rows.block import Block
-from majorant.solvers.newton.conjugate import conjugate_gradients, diagonals
+from majorant.solvers.newton.conjugate import diagonals
 from majorant.solvers.newton.few_columns import sampled
 from majorant.solvers.newton.passes import losses_on_the_way, step
 from majorant.solvers.sample import Engine

@@ -1,0 +1,577 @@
+r"""A primal-dual interior-point method, for problems that are small and badly conditioned.
+
+Newton's method on Φ crawls where weights, scales or strengths span many orders of magnitude, or where columns
+lie far from zero. This method takes twenty to forty steps whatever the conditioning, each with one dense
+factorisation, and brings a dual point along whose lower bound does not suffer from cancellation. It is what
+`newton` turns to when its own steps have not arrived (`solvers/newton/__init__.py`).
+
+It works on a dense copy of the rows in coordinates of its own. With an intercept the columns are centred,
+which changes nothing but β; every column is divided by its weighted length, which changes the units of w_i;
+every row is multiplied by the root of its weight, divided by the sum of all. For each class, with Z the rows
+times their labels (the intercept as a last column, of the entries e = √s), the problem is
+
+    min Σ_k max(e_k - (Zθ)_k, 0)² + Σ_i κ_i (√(‖W_i‖² + δ_i²) - δ_i) + q_i/2 ‖W_i‖²,
+
+where W_i are the coefficients of feature i, one for each class. ℓ1 has δ = 0, ℓ2 has κ = 0. A row has a dual
+variable a_k ≥ 0 and the distance r_k ≥ 0 to its constraint. A feature with a kink has a bound τ_i of its size
+and dual variables T_i and ζ_i, which are in second-order cones, ‖(W_i, δ_i)‖ ≤ τ_i and ‖(T_i, ζ_i)‖ ≤ κ_i:
+
+    r = Zθ - e + a/2,    (Zᵀa)_i = q_i W_i + T_i,    Σ_k e_k y_k a_k = 0,
+    a_k r_k = μ,    τ_i T_i = κ_i W_i,    τ_i ζ_i = κ_i δ_i,    κ_i τ_i - T_i·W_i - δ_i ζ_i = μ.
+
+All equations are linearised together, those of a cone in the scaling of Nesterov and Todd, with Mehrotra's
+predictor and corrector; μ falls to zero. Eliminating a, r, τ, T and ζ leaves equations of the size of θ, or,
+if these are fewer, of the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from majorant.joint import AnyObjective, JointObjective
+from majorant.rows import MemoryRows
+from majorant.rows.block import Block
+from majorant.status import Evaluated, Iterate, Matrix, Underway, Vector
+
+# The most entries of the dense copy, and the most unknowns of the equations of a step: a step then takes no
+# more than a tenth of a second.
+MAX_ENTRIES = 1_000_000
+MAX_UNKNOWNS = 1500
+MAX_STEPS = 100
+# Iterates of another method, underway or not, after which this one takes over; and those that finish it.
+PATIENCE_WITH_OTHERS = 20
+FINISHING = 4
+# Steps in which neither the gap nor μ has halved, after which rounding is all that is left.
+PATIENCE = 20
+# A value so small, relative to that at zero, may be exactly zero a little further out.
+VANISHING = 1e-20
+BEYOND = 1e-6
+# The relative gap at which the method ends.
+GAP = 1e-11
+# How much of the way to the boundary a step may go.
+TO_BOUNDARY = 0.99
+# A coefficient whose penalty is below so many times μ is taken for zero.
+ZERO_WIDTHS = 30.0
+REFINEMENTS = 2
+# Added to the curvature of the penalty, which may be zero, where the equations are those of the rows. (That
+# of the loss is at most 2 along any feature.)
+FLOOR = 1e-14
+# Relative diagonal added to a matrix that is singular to rounding, one after the other.
+JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
+# The pull on a feature without any penalty, relative to the largest that it could be, that is only rounding.
+RESIDUE = 1e-9
+# The rounding of a bound, relative to the sums that it is the difference of.
+ROUNDING = 1e-13
+TINY = float(np.finfo(float).tiny)
+EPSILON = float(np.finfo(float).eps)
+
+
+def suits(objective: AnyObjective) -> bool:
+    """Whether the problem is small enough, and its penalty one that this method knows."""
+    single = objective.single if isinstance(objective, JointObjective) else objective
+    n, p = single.rows.n_samples, single.size
+    classes = len(objective.classes) if isinstance(objective, JointObjective) else 1
+    potential = objective.potential
+    known = potential.convex and (potential.quadratic or potential.kink_width is not None)
+    return known and n * p <= MAX_ENTRIES and classes * min(n, p) <= MAX_UNKNOWNS
+
+
+def or_interior_point(
+    objective: AnyObjective, theta: Vector, iterates_from: Callable[[Vector], Iterator[Iterate]]
+) -> Iterator[Iterate]:
+    """The iterates of another method from θ; this one takes over if these stand still or are too many.
+
+    What the other method has reached is kept where this one does not get below it. In the end the other one
+    makes some steps from where this one has led: they are more exact.
+    """
+    if not suits(objective):
+        yield from iterates_from(theta)
+        return
+    best: Evaluated | None = None
+    if not _prefers_others(objective):
+        best = objective.evaluate(theta)
+        yield best
+    for n, at in enumerate(iterates_from(theta) if best is None else ()):
+        if isinstance(at, Evaluated):
+            if best is not None and np.array_equal(at.theta, best.theta):
+                break
+            if best is None or at.value <= best.value:
+                best = at
+        yield at
+        if n + 1 >= PATIENCE_WITH_OTHERS and best is not None:
+            break
+    assert best is not None
+    bound = -math.inf
+    for point in interior_point(objective):
+        bound = max(bound, point.lower_bound)
+        best = point if point.value < best.value else best
+        yield Underway(best.theta, best.value)
+    if _prefers_others(objective):
+        for at in islice(iterates_from(best.theta), FINISHING):
+            if isinstance(at, Evaluated) and at.value < best.value:
+                best = at
+            yield Underway(best.theta, best.value)
+    while True:
+        yield replace(best, lower_bound=bound)
+
+
+def _prefers_others(objective: AnyObjective) -> bool:
+    """Whether to try another method first: not for fewer rows than features that are not in memory.
+
+    (There, other methods have matrices of all features.)
+    """
+    rows = objective.single.rows if isinstance(objective, JointObjective) else objective.rows
+    return isinstance(rows, MemoryRows) or rows.n_samples > rows.n_features
+
+
+def interior_point(objective: AnyObjective) -> Iterator[Evaluated]:
+    """Points of ever smaller gap, each with the best lower bound of the minimum so far."""
+    problem = _Problem.of(objective)
+    best = None
+    for theta, bound in problem.iterates():
+        at = objective.evaluate(theta)
+        if best is None or at.value < best.value or bound > best.lower_bound:
+            lower = bound if best is None else max(bound, best.lower_bound)
+            better = at if best is None or at.value < best.value else best
+            best = Evaluated(better.theta, better.value, better.loss_gradient, lower_bound=lower)
+        yield best
+
+
+def _norms(W: Matrix) -> Vector:
+    """The length of every row: of a feature's coefficients over the classes."""
+    return np.asarray(np.sqrt(np.einsum("ic,ic->i", W, W)))
+
+
+class _Rows(NamedTuple):
+    design: Matrix
+    y: Vector
+    s: Vector
+
+
+def dense_rows(block: Block) -> _Rows:
+    """S^½L of a block as a dense array, its labels and its weights."""
+    return _Rows(block.design(), block.y, block.s)
+
+
+def _labels(block: Block) -> Vector:
+    return block.y
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """The problem in centred and scaled coordinates."""
+
+    Z: Matrix
+    """S^½[X̃ 1], (n, p), without labels."""
+    y: Matrix
+    """The labels, (n, C)."""
+    e: Vector
+    """The roots of the weights."""
+    slope: Vector
+    """κ, a number for each feature."""
+    width: Vector
+    """δ."""
+    ridge: Vector
+    """q."""
+    centre: Vector
+    unit: Vector
+    """What was taken from every column, and by what it was divided."""
+    scale: float
+    """Φ in units of this problem's."""
+    intercept: bool
+
+    @classmethod
+    def of(cls, objective: AnyObjective) -> _Problem:
+        single = objective.single if isinstance(objective, JointObjective) else objective
+        classes = objective.classes if isinstance(objective, JointObjective) else [objective.rows]
+        parts = list(classes[0].ask(dense_rows))
+        design, first, s = (np.concatenate(each) for each in zip(*parts, strict=True))
+        others = [np.concatenate(list(rows.ask(_labels))) for rows in classes[1:]]
+        used = s > 0.0
+        y = np.column_stack([first, *others])[used]
+        root = np.sqrt(s[used])
+        X = design[used, :-1] * (first[used] / root)[:, np.newaxis]
+        intercept = bool(np.any(design[:, -1]))
+        total = float(root @ root)
+        e = root / math.sqrt(total)
+        centre = e**2 @ X if intercept else np.zeros(X.shape[1])
+        X -= centre
+        if intercept:  # once more, for what rounding has left
+            rest = e**2 @ X
+            X -= rest
+            centre += rest
+        X *= e[:, np.newaxis]
+        unit = np.sqrt(np.einsum("ki,ki->i", X, X))
+        # What is left of a constant column is rounding.
+        unit[unit <= 1e-14 * np.abs(centre)] = 0.0
+        X *= np.divide(1.0, unit, out=np.zeros_like(unit), where=unit > 0.0)
+        inverse = np.divide(1.0, unit, out=np.zeros_like(unit), where=unit > 0.0)
+        potential, factor = objective.potential, single.factor
+        quadratic = potential.quadratic
+        curvature = factor * potential.curvature(np.zeros(1))[0] if quadratic else 0.0 * factor
+        slope = 0.0 * factor if quadratic else factor * potential.steepest
+        return cls(
+            np.column_stack([X, e if intercept else np.zeros_like(e)]),
+            y,
+            e,
+            slope * inverse / total,
+            (potential.kink_width or 0.0) * unit,
+            (curvature + objective.eta) * inverse**2 / total,
+            centre,
+            inverse,
+            total,
+            intercept,
+        )
+
+    def raw(self, theta: Matrix) -> Vector:
+        """θ, (p, C), in the coordinates of the user."""
+        W = theta[:-1] * self.unit[:, np.newaxis]
+        beta = theta[-1] - self.centre @ W if self.intercept else 0.0 * theta[-1]
+        return np.asarray(np.vstack([W, beta]).T.ravel())
+
+    # The value and the bound -------------------------------------------------------------------
+
+    def value(self, theta: Matrix) -> float:
+        """Φ at θ."""
+        W = theta[:-1]
+        slack = np.maximum(self.e[:, np.newaxis] - self.y * (self.Z @ theta), 0.0)
+        square = np.einsum("ic,ic->i", W, W)
+        rounded = square / np.maximum(np.sqrt(square + self.width**2) + self.width, TINY)
+        return float(np.sum(slack * slack) + self.slope @ rounded + 0.5 * self.ridge @ square)
+
+    def bound(self, a: Matrix, theta: Matrix) -> float:
+        """A lower bound of the minimum from the dual variables of the rows, made feasible (`duality.py`)."""
+        if self.intercept:
+            pulls = self.y * self.e[:, np.newaxis] * a
+            positive, negative = np.maximum(pulls, 0.0).sum(axis=0), -np.minimum(pulls, 0.0).sum(axis=0)
+            least = np.minimum(positive, negative)
+            shares = np.where(
+                self.y > 0.0, least / np.maximum(positive, TINY), least / np.maximum(negative, TINY)
+            )
+            a = a * shares
+        U = self.Z[:, :-1].T @ (self.y * a)
+        linear, square = float(self.e @ a.sum(axis=1)), float(np.sum(a * a)) / 4.0
+        if not linear > 0.0:
+            return 0.0
+        bare = self.ridge == 0.0
+        free = bare & (self.slope == 0.0) & (self.unit > 0.0)
+        kinked = bare & (self.slope > 0.0)
+        W = theta[:-1]
+        size = _norms(U)
+        # A pull beyond what a feature can hold must be rounding, times what w_i may be; or all are scaled.
+        beyond = np.where(bare, np.maximum(size - self.slope, 0.0), 0.0)
+        if np.any(beyond[free] > RESIDUE * math.sqrt(square)):
+            return 0.0
+        beyond[kinked & (beyond > ROUNDING * math.sqrt(square))] = 0.0
+        residue = 2.0 * float(beyond @ _norms(W))
+        held = (size - beyond)[kinked]
+        longest = 1.0 / max(float(np.max(held / self.slope[kinked], initial=0.0)), TINY)
+        best = 0.0
+        for t in {min(1.0, longest), min(longest, 0.5 * linear / max(square, TINY))}:
+            held = t * U - self.ridge[:, np.newaxis] * W
+            norm = _norms(held)
+            kept = np.minimum(norm, self.slope)
+            inside = np.sqrt(np.maximum(self.slope - kept, 0.0) * (self.slope + kept))
+            conjugate = float(np.sum(self.width * kept * kept / np.maximum(self.slope + inside, TINY)))
+            rest = t * U - held * (kept / np.maximum(norm, TINY))[:, np.newaxis]
+            conjugate += 0.5 * float(np.sum(rest[~bare] ** 2 / self.ridge[~bare, np.newaxis]))
+            value = t * linear - t * t * square - conjugate - t * residue
+            best = max(best, value - ROUNDING * (t * linear + t * t * square + conjugate))
+        return best
+
+    # The method --------------------------------------------------------------------------------
+
+    def iterates(self) -> Iterator[tuple[Vector, float]]:
+        """Points in the user's coordinates, each with a lower bound, until rounding ends it."""
+        state = self._start()
+        value, bound, halved, least = math.inf, 0.0, 0, (math.inf, math.inf)
+        for step in range(MAX_STEPS):
+            mu = state.complementarity()
+            theta = self._with_zeros(state.theta, mu)
+            value, bound = min(value, self.value(theta)), max(bound, self.bound(state.a, state.theta))
+            yield self.raw(theta), self.scale * bound
+            gap = value - bound
+            if gap <= 0.5 * least[0] or mu <= 0.5 * least[1]:
+                least, halved = (min(gap, least[0]), min(mu, least[1])), step
+            if gap <= GAP * value or mu <= TINY or step - halved >= PATIENCE:
+                return
+            if value < VANISHING:
+                beyond = (1.0 + BEYOND) * theta
+                beyond[:-1][self.slope + self.ridge > 0.0] = 0.0
+                if self.value(beyond) == 0.0:
+                    yield self.raw(beyond), 0.0
+                    return
+            moved = self._step(state, mu)
+            if moved is None:
+                return
+            state = moved
+
+    def _start(self) -> _State:
+        (n, p), C = self.Z.shape, self.y.shape[1]
+        a, r = np.full((n, C), 2.0), np.ones((n, C))
+        kinked = self.slope > 0.0
+        primal, dual = np.zeros((2, int(np.count_nonzero(kinked)), C + 2))
+        dual[:, 0], primal[:, -1] = self.slope[kinked], self.width[kinked]
+        primal[:, 0] = np.hypot(self.width[kinked], 2.0 / self.slope[kinked])
+        return _State(np.zeros((p, C)), a, r, primal, dual)
+
+    def _with_zeros(self, theta: Matrix, mu: float) -> Matrix:
+        """What is zero but for μ is zero, where the kink is sharp, if Φ does not rise by it."""
+        zero = (self.width == 0.0) & (self.slope * _norms(theta[:-1]) <= ZERO_WIDTHS * mu)
+        rounded = theta.copy()
+        rounded[:-1][zero & (self.slope > 0.0)] = 0.0
+        return rounded if self.value(rounded) <= (1.0 + GAP) * self.value(theta) else theta
+
+    def _step(self, state: _State, mu: float) -> _State | None:
+        """One step of all variables; None where the equations cannot be solved any more."""
+        theta, a, r, primal, dual = state
+        Z, y, W = self.Z, self.y, theta[:-1]
+        C, kinked = y.shape[1], np.flatnonzero(self.slope > 0.0)
+        cones = _Cones(primal, dual)
+        weight = 1.0 / (0.5 + r / a)
+        curvature = self.ridge[:, np.newaxis, np.newaxis] * np.eye(C)
+        curvature[kinked] += cones.curvature
+        solve = _equations(Z, weight, curvature, intercept=self.intercept)
+        if solve is None:
+            return None
+        residual = y * (Z @ theta) - self.e[:, np.newaxis] + 0.5 * a - r
+        right = Z.T @ (y * a)
+        right[:-1] -= self.ridge[:, np.newaxis] * W
+        right[kinked] += dual[:, 1:-1]  # which is -T
+
+        def direction(row_target: Matrix | float, cone_target: Matrix) -> _State:
+            offset = cones.offset(cone_target)
+            g = (row_target - a * r) / a - residual
+            wanted = right + Z.T @ (y * weight * g)
+            wanted[kinked] -= offset
+            d = solve(wanted)
+            da = weight * (g - y * (Z @ d))
+            dr = (row_target - a * r - r * da) / a
+            return _State(d, da, dr, *cones.moves(d[kinked], cone_target))
+
+        predicted = direction(0.0, -dual)
+        t = predicted.longest_from(state)
+        # Mehrotra's choice: the better the step without centring, the less centring.
+        target = (1.0 - t) ** 3 * mu
+        moved = direction(
+            target - predicted.a * predicted.r,
+            target * cones.inverse - dual - cones.second_order(predicted.primal, predicted.dual),
+        )
+        t = min(1.0, TO_BOUNDARY * moved.longest_from(state))
+        after = _State(*(part + t * step for part, step in zip(state, moved, strict=True)))
+        return after if all(np.all(np.isfinite(part)) for part in after) else None
+
+
+class _State(NamedTuple):
+    """All variables, or a step of them."""
+
+    theta: Matrix
+    a: Matrix
+    r: Matrix
+    primal: Matrix
+    """(τ_i, W_i, δ_i) for every feature with a kink."""
+    dual: Matrix
+    """(κ_i, -T_i, -ζ_i)."""
+
+    def complementarity(self) -> float:
+        """μ, the mean over rows and cones."""
+        products = np.sum(self.a * self.r) + np.sum(self.primal * self.dual)
+        return float(products) / (self.a.size + len(self.primal))
+
+    def longest_from(self, state: _State) -> float:
+        """How far this step can go from the state, at most once, before something leaves its cone."""
+        return min(
+            1.0,
+            _to_boundary(state.a, self.a),
+            _to_boundary(state.r, self.r),
+            _to_cone(state.primal, self.primal),
+            _to_cone(state.dual, self.dual),
+        )
+
+
+def _to_boundary(x: Matrix, d: Matrix) -> float:
+    """The largest step that leaves x + t d non-negative."""
+    falling = d < 0.0
+    return float(np.min(-x[falling] / d[falling], initial=math.inf))
+
+
+def _to_cone(x: Matrix, d: Matrix) -> float:
+    """The largest step that leaves every x + t d in its second-order cone."""
+    a, b, c = _minkowski(d, d), _minkowski(x, d), np.maximum(_minkowski(x, x), 0.0)
+    # The first root of a t² + 2 b t + c, and where the first component changes sign.
+    root = np.sqrt(np.maximum(b * b - a * c, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = np.where(b < 0.0, c / (root - b), np.where(a < 0.0, (-b - root) / a, math.inf))
+    first = np.where((b * b < a * c) & (a > 0.0), math.inf, first)
+    return min(float(np.min(first, initial=math.inf)), _to_boundary(x[:, :1], d[:, :1]))
+
+
+def _minkowski(x: Matrix, y: Matrix) -> Vector:
+    """x_0 y_0 - x_1·y_1 for every row; of x with itself by a product that does not cancel."""
+    if x is y:
+        size = np.sqrt(np.einsum("im,im->i", x[:, 1:], x[:, 1:]))
+        return np.asarray((x[:, 0] - size) * (x[:, 0] + size))
+    return np.asarray(x[:, 0] * y[:, 0] - np.einsum("im,im->i", x[:, 1:], y[:, 1:]))
+
+
+class _Cones:
+    """The second-order cones of the features with a kink, in the scaling of Nesterov and Todd.
+
+    For s = (τ, W, δ) and z = (κ, -T, -ζ), both inside of their cones, there is a symmetric B with
+    B⁻¹s = Bz = λ. The steps obey dz + B⁻²ds = target, where dκ = dδ = 0: eliminating dτ leaves
+    dT = E dW + offset.
+    """
+
+    def __init__(self, s: Matrix, z: Matrix) -> None:
+        # Rounding must not put a point on the border of its cone.
+        s_size, z_size = (np.sqrt(np.maximum(_minkowski(x, x), EPSILON * x[:, 0] ** 2)) for x in (s, z))
+        s_unit, z_unit = s / s_size[:, np.newaxis], z / z_size[:, np.newaxis]
+        gamma = np.sqrt(0.5 * (1.0 + np.einsum("im,im->i", s_unit, z_unit)))
+        flipped = z_unit.copy()
+        flipped[:, 1:] *= -1.0
+        self.point = (s_unit + flipped) / (2.0 * gamma)[:, np.newaxis]
+        self.eta = np.sqrt(s_size / z_size)
+        # s⁻¹, for which s ∘ s⁻¹ is the unit.
+        self.inverse = s / (s_size**2)[:, np.newaxis]
+        self.inverse[:, 1:] *= -1.0
+        self._s = s
+        # B⁻² = η⁻² (2 (J b)(J b)ᵀ - J), J = Diag(1, -1, …), b the scaling point.
+        b = self.point.copy()
+        b[:, 1:] *= -1.0
+        M = 2.0 * b[:, :, np.newaxis] * b[:, np.newaxis, :]
+        signs = np.full(s.shape[1], -1.0)
+        signs[0] = 1.0
+        M -= np.diag(signs)
+        self._M = M / (self.eta**2)[:, np.newaxis, np.newaxis]
+        # E = M_WW - M_W0 M_0W / M_00, written without differences: b_0² - ‖b_W‖² - b_δ² = 1.
+        along = b[:, 1:-1] / np.maximum(_norms(b[:, 1:-1]), TINY)[:, np.newaxis]
+        outer = along[:, :, np.newaxis] * along[:, np.newaxis, :]
+        share = (1.0 + 2.0 * b[:, -1] ** 2) / (2.0 * b[:, 0] ** 2 - 1.0)
+        E = np.eye(along.shape[1]) - outer + share[:, np.newaxis, np.newaxis] * outer
+        self.curvature = E / (self.eta**2)[:, np.newaxis, np.newaxis]
+
+    def offset(self, target: Matrix) -> Matrix:
+        """What dT is where dW is zero."""
+        M = self._M
+        return np.asarray(M[:, 1:-1, 0] * (target[:, :1] / M[:, 0, :1]) - target[:, 1:-1])
+
+    def moves(self, dW: Matrix, target: Matrix) -> tuple[Matrix, Matrix]:
+        """Ds and dz for the step dW."""
+        ds = np.zeros_like(target)
+        ds[:, 1:-1] = dW
+        ds[:, 0] = (target[:, 0] - np.einsum("ic,ic->i", self._M[:, 0, 1:-1], dW)) / self._M[:, 0, 0]
+        dz = target - np.einsum("imn,in->im", self._M, ds)
+        dz[:, 0] = 0.0
+        return ds, dz
+
+    def _scale(self, x: Matrix, inverse: bool) -> Matrix:
+        """B x, or B⁻¹x."""
+        b0, b1 = self.point[:, :1], self.point[:, 1:] * (-1.0 if inverse else 1.0)
+        along = np.einsum("im,im->i", b1, x[:, 1:])[:, np.newaxis]
+        scaled = np.empty_like(x)
+        scaled[:, :1] = b0 * x[:, :1] + along
+        scaled[:, 1:] = x[:, 1:] + b1 * (x[:, :1] + along / (1.0 + b0))
+        eta = self.eta[:, np.newaxis]
+        return scaled / eta if inverse else scaled * eta
+
+    def second_order(self, ds: Matrix, dz: Matrix) -> Matrix:
+        """What the product of both steps takes from the target: B⁻¹x with λ ∘ x = B⁻¹ds ∘ B dz."""
+        u, v = self._scale(ds, inverse=True), self._scale(dz, inverse=False)
+        product = u[:, :1] * v + v[:, :1] * u
+        product[:, 0] = np.einsum("im,im->i", u, v)
+        lam = self._scale(self._s, inverse=True)
+        size = np.maximum(_minkowski(lam, lam), TINY)
+        quotient = np.empty_like(product)
+        quotient[:, 0] = _minkowski(lam, product) / size
+        quotient[:, 1:] = (product[:, 1:] - lam[:, 1:] * quotient[:, :1]) / lam[:, :1]
+        return self._scale(quotient, inverse=True)
+
+
+Solve = Callable[[Matrix], Matrix]
+
+
+def _equations(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], *, intercept: bool) -> Solve | None:
+    """What solves Zᵀ(weight ∘ Zd) + curvature d = right, class by class tied by the curvature of a feature.
+
+    The matrices are (p, C), the curvature is (p - 1, C, C). Each solution is refined by its residual.
+    """
+
+    def product(d: Matrix) -> Matrix:
+        image = Z.T @ (weight * (Z @ d))
+        image[:-1] += np.einsum("icd,id->ic", curvature, d[:-1])
+        return np.asarray(image)
+
+    make = _by_features if Z.shape[1] <= Z.shape[0] else _by_rows
+    solve = make(Z, weight, curvature, intercept)
+    if solve is None:
+        return None
+
+    def refined(right: Matrix) -> Matrix:
+        d = solve(right)
+        for _ in range(REFINEMENTS):
+            d = d + solve(right - product(d))
+        return d
+
+    return refined
+
+
+def _by_features(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercept: bool) -> Solve | None:
+    p, C = Z.shape[1], weight.shape[1]
+    A = np.zeros((C, p, C, p))
+    for c in range(C):
+        A[c, :, c, :] = Z.T @ (weight[:, c, np.newaxis] * Z)
+    ties = np.einsum("cidi->cdi", A)  # a view
+    ties[:, :, :-1] += np.moveaxis(curvature, 0, 2)
+    solve = _positive(A.reshape(C * p, C * p))
+    return None if solve is None else lambda right: solve(right.T.ravel()).reshape(C, p).T
+
+
+def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercept: bool) -> Solve | None:
+    n, C = weight.shape
+    X, e = Z[:, :-1], Z[:, -1]
+    eye = np.eye(C)
+    G = np.linalg.inv(curvature + FLOOR * eye)
+    M = np.empty((C, n, C, n))
+    for c in range(C):
+        for d in range(c + 1):
+            M[c, :, d, :] = M[d, :, c, :] = (X * G[:, c, d]) @ X.T
+    M = M.reshape(C * n, C * n)
+    M.flat[:: C * n + 1] += 1.0 / weight.T.ravel()
+    solve = _positive(M)
+    if solve is None:
+        return None
+    borders = np.column_stack([solve(np.kron(row, e)) for row in eye])
+    square = np.kron(eye, e) @ borders
+
+    def solution(right: Matrix) -> Matrix:
+        held = np.einsum("icd,id->ic", G, right[:-1])
+        z = solve((X @ held).T.ravel())
+        beta = np.zeros(C)
+        if intercept:
+            beta = np.linalg.solve(square, right[-1] - np.kron(eye, e) @ z)
+            z = z + borders @ beta
+        rest = right[:-1] - X.T @ z.reshape(C, n).T
+        return np.vstack([np.einsum("icd,id->ic", G, rest), beta])
+
+    return solution
+
+
+def _positive(A: Matrix) -> Callable[[Vector], Vector] | None:
+    """What solves with A, scaled to a unit diagonal; a little is added to that if A is singular."""
+    diagonal = np.diagonal(A)
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    A = A * np.outer(scale, scale)
+    for jitter in JITTERS:
+        np.fill_diagonal(A, 1.0 + jitter)
+        factor, info = lapack.dpotrf(A.T, lower=0, clean=0)
+        if not info:
+            return lambda right: np.asarray(scale * lapack.dpotrs(factor, scale * right, lower=0)[0])
+    return None
