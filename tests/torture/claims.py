@@ -177,18 +177,19 @@ def _check(problem: Problem, model: Any, outcome: Outcome) -> None:
             if _holds_without_zeros(problem, best, allowed):
                 kind = "converged_ (by setting coefficients to zero)"
             claims.append(
-                f"{kind}: Φ {float(value):.10g} is {excess:.3e} ({outcome.excess:.1e} of Φ without Σcφ(0)) above "
-                f"{float(best):.10g}; rounding {slack:.1e}, gap_ {outcome.gap:.1e}, "
+                f"{kind}: Φ {float(value):.10g} is {excess:.3e} ({outcome.excess:.1e} of Φ without "
+                f"Σcφ(0)) above {float(best):.10g}; rounding {slack:.1e}, gap_ {outcome.gap:.1e}, "
                 f"stationarity_ {model.stationarity_:.1e}, coef_ {coef.dtype}"
             )
     wrong = abs(float(np.longdouble(model.objective_) - value))
-    if not wrong <= 1e-9 * float(value) + slack:
+    if not wrong <= 1e-9 * float(value) + slack + 1e-14 * float(at_zero):
         claims.append(f"objective_: {model.objective_!r} where Φ is {float(value)!r}, coef_ {coef.dtype}")
     if bounded:
         apart = model.objective_ - model.lower_bound_
         if apart > model.gap_ * model.objective_ * (1.0 + 1e-9) + 8.0 * EPS * abs(model.objective_):
             claims.append(
-                f"gap_: {model.gap_:.3e}, but objective_ - lower_bound_ is {apart / model.objective_:.3e} of objective_"
+                f"gap_: {model.gap_:.3e}, but objective_ - lower_bound_ is "
+                f"{apart / model.objective_:.3e} of objective_"
             )
     if bool(model.converged_) != (model.status_.name == "CONVERGED"):
         claims.append(f"status_: {model.status_.name}, and converged_ is {model.converged_}")

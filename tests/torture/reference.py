@@ -26,6 +26,9 @@ Point = tuple[Array, Array]
 
 WIDEST_DENSE = 600
 """With more coefficients than this, a Newton step eliminates those that the penalty holds."""
+SMALL = 1e-4
+"""Where the minimum is so much smaller than the total weight, Clarabel is asked again, in smaller units."""
+REPEATS = 4
 
 
 # The objective, in extended precision -----------------------------------------------------------------------
@@ -131,10 +134,19 @@ def _best_of(problem: Problem, classes: list[int], starts: list[Point]) -> np.lo
     if scaled.intercept:
         points.append(scaled.raw(*scaled.intercept_only()))
     best = min(scaled.exact_value(*point) for point in points)
-    found = scaled.interior_point()
-    if found is None:
-        found = scaled.descend(*scaled.nothing())
-    for start in [found, *(scaled.of_raw(*start) for start in starts)]:
+    found = [scaled.interior_point() or scaled.descend(*scaled.nothing())]
+    low = float(scaled.value(*found[0]))
+    if low < SMALL:
+        found.append(scaled.descend(*scaled.nothing()))
+    for _ in range(REPEATS):
+        again = scaled.interior_point(max(low, 1e-20)) if low < SMALL else None
+        if again is None:
+            break
+        found.append(again)
+        before, low = low, min(low, float(scaled.value(*again)))
+        if low > (1.0 - 1e-6) * before:
+            break
+    for start in [*found, *(scaled.of_raw(*start) for start in starts)]:
         for point in (start, scaled.polish(*start)):
             best = min(best, scaled.exact_value(*scaled.raw(*point)))
     return best
@@ -243,15 +255,20 @@ class _Scaled:
 
     # Clarabel
 
-    def interior_point(self) -> Point | None:
-        """The solution by Clarabel, as a quadratic program with second-order cones."""
+    def interior_point(self, unit: float = 1.0) -> Point | None:
+        """The solution by Clarabel, as a quadratic program with second-order cones, in units of Φ."""
         C, n, p = self.C, self.n, self.p
         if p == 0:
             return self.intercept_only() if self.intercept else self.nothing()
         # No column can pull harder than 2, the length of the loss's gradient.
         kinked = self.penalty in ("l1", "hyperbolic")
-        out = (self.strength > 2.0) if self.penalty == "l1" else np.zeros(p, dtype=bool)
-        soft = (self.strength > 200.0) if self.penalty == "hyperbolic" else np.zeros(p, dtype=bool)
+        out = soft = np.zeros(p, dtype=bool)
+        if self.penalty == "l1":
+            out = self.strength > 2.0
+        if self.penalty == "hyperbolic":  # nearly quadratic, or nearly zero: Newton steps do the rest
+            soft = (self.strength > 200.0) | (self.width > 1e3)
+            out = soft & (self.strength > 1e8 * self.width)
+            soft = soft & ~out
         coned = np.flatnonzero((self.strength > 0.0) & ~out & ~soft) if kinked else np.zeros(0, dtype=int)
         keep = np.flatnonzero(~out)
         place = np.full(p, -1)
@@ -261,6 +278,7 @@ class _Scaled:
         if self.penalty == "l2":
             curvature += self.strength
         curvature[soft] += self.strength[soft] / self.width[soft]
+        curvature, strength, root = curvature / unit, self.strength / unit, self.root / np.sqrt(unit)
         # Variables: v (class by class), b, r, t.
         n_b = C if self.intercept else 0
         at_b, at_r = C * m, C * m + n_b
@@ -270,10 +288,10 @@ class _Scaled:
             np.concatenate([np.tile(curvature[keep], C), np.zeros(n_b), np.full(C * n, 2.0), np.zeros(k)])
         )
         q = np.zeros(size)
-        q[at_t:] = self.strength[coned]
+        q[at_t:] = strength[coned]
         blocks, right, cones = [], [], []
         for c in range(C):
-            signed = (self.root * self.signs[c])[:, None]
+            signed = (root * self.signs[c])[:, None]
             parts = [
                 sp.csr_matrix((n, c * m)),
                 -sp.csr_matrix(signed * self.A[:, keep]),
@@ -285,7 +303,7 @@ class _Scaled:
                 parts.append(sp.csr_matrix(column))
             parts += [sp.csr_matrix((n, c * n)), -sp.eye(n), sp.csr_matrix((n, (C - 1 - c) * n + k))]
             blocks.append(sp.hstack(parts))
-            right.append(-self.root)
+            right.append(-root)
         blocks.append(
             -sp.csr_matrix((np.ones(C * n), (np.arange(C * n), at_r + np.arange(C * n))), (C * n, size))
         )
@@ -356,9 +374,21 @@ class _Scaled:
             return value, np.concatenate([slope.ravel(), bias])
 
         start = np.concatenate([np.asarray(v, dtype=np.float64).ravel(), np.asarray(b, dtype=np.float64)])
+        unit = np.ones_like(start)
+        if self.penalty == "welsch":
+            # The first step has length 1, so that a unit must be small: it changes Φ by 1e-8 of it at most.
+            t = np.sqrt(np.sum(start[: C * p].reshape(C, p) ** 2, axis=0))
+            curvature = np.append(np.tile(2.0 + self.weights(t), C), np.full(C, 2.0))
+            unit = 1e-4 * np.sqrt(max(float(self.value(v, b)), 1e-300) / curvature)
         options = {"maxiter": 300, "maxfun": 400, "ftol": 1e-15, "gtol": 1e-12, "maxcor": 20}
         if not split:
-            x = minimize(smooth, start, jac=True, method="L-BFGS-B", options=options).x
+
+            def in_units(z: Array) -> tuple[float, Array]:
+                value, slope = smooth(start + unit * z)
+                return value, unit * slope
+
+            z = minimize(in_units, np.zeros_like(start), jac=True, method="L-BFGS-B", options=options).x
+            x = start + unit * z
             return x[: C * p].reshape(C, p).astype(Long), x[C * p :].astype(Long)
 
         def parts(z: Array) -> tuple[float, Array]:
@@ -374,7 +404,7 @@ class _Scaled:
 
     # Newton
 
-    def polish(self, v: Array, b: Array, steps: int = 12) -> Point:
+    def polish(self, v: Array, b: Array, steps: int = 40) -> Point:
         """Newton steps on the coefficients in use and the rows inside the margin, as long as Φ falls."""
         if self.penalty == "welsch" or (self.C * self.p > WIDEST_DENSE and self.C > 1):
             return v, b
@@ -409,16 +439,17 @@ class _Scaled:
             if step is None:
                 break
             dv, db = step
-            moved = False
-            for power in range(0, 24, 2):
-                new_v, new_b = v + dv * Long(0.5) ** power, b + db * Long(0.5) ** power
+            new = value
+            for power in range(24):
+                next_v, next_b = v + dv * Long(0.5) ** power, b + db * Long(0.5) ** power
                 if lasso and self.C == 1:
-                    new_v = np.where((v * new_v < 0), 0, new_v)
-                new = self.value(new_v, new_b)
-                if new < value:
-                    moved = True
+                    next_v = np.where(v * next_v < 0, 0, next_v)
+                found = self.value(next_v, next_b)
+                if found >= new and new < value:
                     break
-            if not moved:
+                if found < new:
+                    new, new_v, new_b = found, next_v, next_b
+            if not new < value:
                 break
             small = value - new <= 1e-15 * value
             v, b, value = new_v, new_b, new
