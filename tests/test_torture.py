@@ -1,0 +1,42 @@
+"""The claims of a fit, on thousands of random problems: `python -m tests.torture` tells more of each."""
+
+import pytest
+from torture.claims import check_claims
+from torture.problems import make_problem
+from torture.runner import run
+
+CHUNK = 20
+EVERYDAY = 200
+FIRST, MANY = 1000, 5000
+
+
+def described(outcomes):
+    return "\n".join(f"{outcome}\n    " + "\n    ".join(outcome.false_claims) for outcome in outcomes)
+
+
+def test_a_seed_is_a_problem():
+    for seed in range(20):
+        one, same = make_problem(seed), make_problem(seed)
+        assert (one.dense == same.dense).all()
+        assert (one.y == same.y).all()
+        assert one.settings.keys() == same.settings.keys()
+        assert one.settings["lam"] == same.settings["lam"]
+        assert one.X.shape[0] * one.X.shape[1] < 1_000_000
+
+
+@pytest.mark.parametrize("first", range(0, EVERYDAY, CHUNK))
+def test_every_claim_is_true(first):
+    outcomes = [check_claims(make_problem(seed)) for seed in range(first, first + CHUNK)]
+    false = [outcome for outcome in outcomes if outcome.false_claims]
+    assert not false, described(false)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_every_claim_of_thousands_is_true():
+    outcomes = run(range(FIRST, FIRST + MANY), jobs=2)
+    false = [outcome for outcome in outcomes if outcome.false_claims]
+    assert not false, described(false)
+    waiting = [outcome for outcome in outcomes if not outcome.converged]
+    assert len(waiting) <= 0.01 * MANY, described(waiting)
+    assert all(outcome.message for outcome in waiting)
