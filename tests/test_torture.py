@@ -37,6 +37,7 @@ def test_every_claim_of_thousands_is_true():
     outcomes = run(range(FIRST, FIRST + MANY), jobs=2)
     false = [outcome for outcome in outcomes if outcome.false_claims]
     assert not false, described(false)
-    waiting = [outcome for outcome in outcomes if not outcome.converged]
+    # A zero_tol that costs more than the tolerance is obeyed all the same.
+    waiting = [one for one in outcomes if not (one.converged or one.status == "ZERO_TOL")]
     assert len(waiting) <= 0.01 * MANY, described(waiting)
     assert all(outcome.message for outcome in waiting)

@@ -37,8 +37,9 @@ from majorant.status import Vector
 TINY = float(np.finfo(float).tiny)
 
 
-# A Φ no larger than this, relative to that at θ = 0, is zero: a slack 1 - v has a rounding error of 1e-16.
-VANISHING = 1e-24
+# A Φ no larger than this, relative to that at θ = 0, counts as zero: slacks 1 - v of 1e-10, whose rounding
+# error is 1e-16 and more.
+VANISHING = 1e-20
 
 
 def relative_gap(value: float, bound: float, at_zero: float) -> float:

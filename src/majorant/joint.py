@@ -26,8 +26,7 @@ from typing import TypeAlias
 import numpy as np
 
 from majorant.duality import TINY, balanced, relative_gap
-from majorant.linsolve import rounding_level, solve_positive
-from majorant.objective import MAX_DECREMENT, NEAR_BALANCE, RESIDUE, Objective
+from majorant.objective import NEAR_BALANCE, RESIDUE, Objective
 from majorant.potentials import Potential
 from majorant.rows import MemoryRows, Rows
 from majorant.rows.block import Block
@@ -170,8 +169,7 @@ class JointObjective:
     def certify(self, theta: Vector) -> tuple[Evaluated, Certificate]:
         """θ evaluated afresh, and what is certain of it."""
         if not self.bounded:
-            at = self.evaluate(theta)
-            return at, Certificate(self.decrement(at))
+            return self._certify_by_majorant(theta)
         audits = self._audits(theta)
         gradient = np.concatenate([audit.loss.gradient for audit in audits])
         value = sum(audit.loss.value for audit in audits) + self.penalty(theta)
@@ -200,21 +198,24 @@ class JointObjective:
         """How far Φ can be above its minimum, relative to Φ, by a lower bound of the minimum."""
         return relative_gap(value, bound, sum(rows.loss_at_zero.value for rows in self.classes))
 
-    def decrement(self, at: Evaluated) -> float:
-        """Newton's decrement at θ, relative to Φ: with the half-quadratic weights, class by class."""
-        g = self.matrix(self.subgradient(at))
-        if not g.any() or not at.value > 0.0:
-            return 0.0
-        if g.shape[1] > MAX_DECREMENT:
-            return self.stationarity(at)
-        weights = self.weights(at.theta)
-        noise = rounding_level(self.single.rows.loss_at_zero.value, g.shape[1])
-        fall = 0.0
-        for rows, theta, row in zip(self.classes, self.matrix(at.theta), g, strict=True):
-            A = rows.curvature(theta)
-            A.flat[: -1 : len(A) + 1] += weights
-            fall += 0.5 * float(row @ solve_positive(A, row, noise))
-        return max(fall / at.value, self.stationarity(at))
+    def majorant(self, theta: Vector) -> JointObjective:
+        """The convex Φ whose penalty is the tangent majorant of this one's at θ, but for a constant."""
+        single = self.single.majorant(np.append(self.lengths(theta), 0.0))
+        return replace(self, potential=single.potential, eta=single.eta, penalty_factor=single.penalty_factor)
+
+    def _certify_by_majorant(self, theta: Vector) -> tuple[Evaluated, Certificate]:
+        """How far a minimiser of the majorant at θ could lower Φ: no more than its duality gap."""
+        if self.potential.convex:
+            at = self.evaluate(theta)
+            return at, Certificate(self.stationarity(at))
+        majorant = self.majorant(theta)
+        upper, certificate = majorant.certify(theta)
+        at = replace(upper, value=upper.value - majorant.penalty(theta) + self.penalty(theta))
+        at = replace(at, lower_bound=-math.inf)
+        if not at.value > 0.0:
+            return at, Certificate(0.0)
+        fall = certificate.gap * upper.value / at.value
+        return at, Certificate(self.stationarity(at) if math.isnan(fall) else fall)
 
     def stationarity(self, at: Evaluated) -> float:
         """The largest fall of Φ, relative to Φ, that a step along one feature's coefficients promises."""

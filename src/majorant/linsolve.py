@@ -29,6 +29,9 @@ from majorant.status import Matrix, Vector
 # 1e-16 to 1e-7 lead to the same Φ within 4e-7 and none lets it rise.
 FLAT = 1e-10
 
+# The same where columns are centred before.
+CENTRED_FLOOR = 1e-14
+
 # How accurately, relative to the right-hand side, conjugate gradients solve, and for how many steps at most.
 FORCING = 0.1
 MAX_STEPS = 250
@@ -81,6 +84,25 @@ def solve_positive(A: Matrix, g: Vector, noise: float = 0.0, floor: float = FLAT
     if solution is None:
         solution = _solve_by_eigenvectors(scaled, g, noise, floor)
     return np.asarray(scale * solution)
+
+
+def solve_centred(A: Matrix, g: Vector) -> Vector:
+    """Solve A d = g for A positive semidefinite, the last coordinate eliminated before the others.
+
+    With that of the intercept, what is left is the curvature of centred features: columns far from zero do no
+    harm.
+    """
+    last = float(A[-1, -1])
+    if not last > 0.0:
+        return np.append(solve_positive(A[:-1, :-1], g[:-1], floor=CENTRED_FLOOR), 0.0)
+    border = A[-1, :-1] / last
+    centred = A[:-1, :-1] - np.outer(border, A[-1, :-1])
+    # What rounding has left of the diagonal of a constant column is no curvature.
+    constant = np.diagonal(centred) <= CENTRED_FLOOR * np.diagonal(A)[:-1]
+    centred[constant] = centred[:, constant] = 0.0
+    right = np.where(constant, 0.0, g[:-1] - border * g[-1])
+    d = solve_positive(centred, right, floor=CENTRED_FLOOR)
+    return np.append(d, g[-1] / last - border @ d)
 
 
 def _solve_across_flat(A: Matrix, g: Vector, noise: float) -> Vector | None:

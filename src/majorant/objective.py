@@ -13,14 +13,11 @@ feature of a hyperbolic potential) may be larger than all the rest and swallow i
 is left out.
 
 The certificate has two numbers. `gap`, for convex penalties, bounds how far Φ is above its minimum, relative
-to Φ without its constant (`duality.py`). `stationarity`, for all, is Newton's decrement: by how much a step
-with the curvature A at θ promises to lower Φ, relative to Φ,
-
-    ½ g·A⁻¹g / Φ(θ),    g = ∂⁰Φ(θ),    A = 2 L_AᵀS_A L_A + Diag(c ψ + η),
-
-of which, where there is a gap, only the largest part that belongs to one coordinate is computed, with the
-curvature of all rows: a lower bound that needs no pass over them. It is indifferent to the units of the
-features, to the scale of the weights and to repeated rows.
+to Φ without its constant (`duality.py`). `stationarity` is for all. Where φ is not convex, it bounds how far
+Φ can fall, relative to Φ, when the tangent majorant at θ is minimised: by the duality gap of that majorant,
+which is convex. Where there is a gap of Φ itself, it is only the largest fall that a step along one
+coordinate promises, ½ (∂⁰_iΦ)²/A_ii with the curvature A of all rows, which needs no pass over them. It is
+indifferent to the units of the features, to the scale of the weights and to repeated rows.
 
 `violations` is what solvers steer by: |g_i|/√(LᵀSL)_ii, divided by the same measure of the loss's gradient at
 θ = 0, always the same point. A divisor below 1e-8 of its Cauchy-Schwarz bound 2√Φ(0) (classes in balance,
@@ -30,33 +27,30 @@ features unrelated to them) is rounding, and that much is taken instead.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from majorant.duality import Dual, relative_gap
 from majorant.errors import ScaleError
-from majorant.linsolve import conjugate_gradients, rounding_level, solve_positive
-from majorant.potentials import Potential
+from majorant.linsolve import solve_centred
+from majorant.potentials import L1, L2, Potential
 from majorant.rows import Rows
-from majorant.rows.block import Block
 from majorant.rows.protocol import LossSum
 from majorant.status import Certificate, Evaluated, Vector
 
 # The most features without any penalty for which a bound is looked for, by factorisations of their curvature,
 # and how many of these at most.
 MAX_FREE = 3000
-FREE_STEPS = 8
+FREE_STEPS = 20
 # The pull of the loss on such a feature, relative to the largest possible, that is taken for rounding, and
 # the one that an estimate need not mind.
 RESIDUE = 1e-9
 NEAR_BALANCE = 1e-4
-# The most coefficients whose curvature is factorised for Newton's decrement; and the products with it where
-# there are more.
-MAX_DECREMENT = 3000
-DECREMENT_PRODUCTS = 30
+# The weight of a majorant, relative to the curvature of the loss, that is none.
+NOTHING = 1e-16
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +177,7 @@ class Objective:
         Features without any penalty take some passes; where nothing bounds Φ, its curvature takes one.
         """
         if not self.bounded:
-            at = self.evaluate(theta)
-            return at, Certificate(self.decrement(at))
+            return self._certify_by_majorant(theta)
         audit = self.rows.audit(theta, lengths=False)
         value, gradient = audit.loss.value + self.penalty(theta), audit.loss.gradient
         best = self.with_best_free_features(theta)
@@ -195,6 +188,20 @@ class Objective:
             bound = 0.0
         at = Evaluated(theta, value, gradient, lower_bound=bound)
         return at, Certificate(self.stationarity(at), self.relative_gap(value, bound))
+
+    def _certify_by_majorant(self, theta: Vector) -> tuple[Evaluated, Certificate]:
+        """How far a minimiser of the majorant at θ could lower Φ: no more than its duality gap."""
+        if self.potential.convex:  # too many features without any penalty
+            at = self.evaluate(theta)
+            return at, Certificate(self.stationarity(at))
+        majorant = self.majorant(theta)
+        upper, certificate = majorant.certify(theta)
+        at = replace(upper, value=upper.value - majorant.penalty(theta) + self.penalty(theta))
+        at = replace(at, lower_bound=-math.inf)
+        if not at.value > 0.0:
+            return at, Certificate(0.0)
+        fall = certificate.gap * upper.value / at.value
+        return at, Certificate(self.stationarity(at) if math.isnan(fall) else fall)
 
     def with_best_free_features(self, theta: Vector) -> Vector:
         """θ with the features that go without penalty, and the intercept, where Φ is least given the others.
@@ -212,7 +219,7 @@ class Objective:
                 break
             best, least = theta, size
             theta = theta.copy()
-            theta[where] -= solve_positive(self.rows.curvature(theta, self.free), gradient)
+            theta[where] -= solve_centred(self.rows.curvature(theta, self.free), gradient)
         return best
 
     def free_features_balance(self, loss: LossSum, share: float) -> bool:
@@ -226,29 +233,21 @@ class Objective:
         """How far Φ can be above its minimum, relative to Φ, by a lower bound of the minimum."""
         return relative_gap(value, bound, self.rows.loss_at_zero.value)
 
-    def decrement(self, at: Evaluated) -> float:
-        """Newton's decrement at θ, relative to Φ."""
-        g = self.subgradient(at)
-        if not g.any() or not at.value > 0.0:
-            return 0.0
-        diagonal = np.append(self._penalty_curvature(at.theta), 0.0)
-        if self.size <= MAX_DECREMENT:
-            A = self.rows.curvature(at.theta)
-            A.flat[:: self.size + 1] += diagonal
-            d = solve_positive(A, g, rounding_level(self.rows.loss_at_zero.value, self.size))
-        else:
-            d = self._solve_by_products(at.theta, diagonal, g)
-        return max(0.5 * float(g @ d) / at.value, self.stationarity(at))
+    def majorant(self, theta: Vector) -> Objective:
+        """The convex Φ whose penalty is the tangent majorant of this one's at θ, but for a constant.
 
-    def _solve_by_products(self, theta: Vector, diagonal: Vector, g: Vector) -> Vector:
-        """The gradient over the curvature, by a few conjugate gradients."""
-        curvature = 2.0 * self.rows.gram_diagonal + diagonal
-
-        def product(d: Vector) -> Vector:
-            return self.rows.total(partial(_active_product, theta, d)) + diagonal * d
-
-        preconditioner = np.where(curvature > 0.0, curvature, 1.0)
-        return conjugate_gradients(product, g, preconditioner, max_steps=DECREMENT_PRODUCTS)
+        Of a smooth potential the half-quadratic one, Prop. (prp:sHingeMM): a ridge with weights c ψ; of one
+        that is concave in |w|, ℓ1 with the slopes that it has there.
+        """
+        size = np.abs(theta[:-1])
+        if self.potential.smooth:
+            ridge = self.factor * self.potential.weight(size) + self.eta
+            # Where next to nothing is left of a weight, nothing is: its inverse would be infinite.
+            ridge[ridge <= NOTHING * self.rows.gram_diagonal[:-1]] = 0.0
+            return replace(self, potential=L2(1.0), eta=0.0, penalty_factor=ridge)
+        zero = size == 0.0
+        slopes = np.where(zero, self.potential.slope_at_zero, self.potential.derivative(size))
+        return replace(self, potential=L1(1.0), penalty_factor=self.factor * slopes)
 
     def _penalty_curvature(self, theta: Vector) -> Vector:
         """c_i φ''(w_i) + η, or what stands for φ'' where φ is not convex; η alone at a kink."""
@@ -331,7 +330,3 @@ class Objective:
                 f"The values of feature {int(np.flatnonzero(vanishing)[0])} are so small that their squares "
                 "vanish: rescale the features, e.g. with sklearn.preprocessing.StandardScaler."
             )
-
-
-def _active_product(theta: Vector, d: Vector, block: Block) -> Vector:
-    return block.active_product(block.image(theta) < 1.0, d)

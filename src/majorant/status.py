@@ -23,7 +23,7 @@ class Status(Enum):
 
     CONVERGED = "Converged: the certificate is within the tolerance."
     MAX_ITER = "The iteration limit was reached before the tolerance."
-    STALLED = "No further progress is possible in floating-point arithmetic."
+    STALLED = "Rounding leaves no further progress."
     ZERO_TOL = "The solver converged, but zeros as zero_tol asks for cost more than the tolerance."
     NOT_FINITE = "The iterates left the range of floating-point numbers; the last finite one is kept."
     TIME_LIMIT = "The time limit was reached before the tolerance."

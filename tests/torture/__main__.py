@@ -38,7 +38,7 @@ def main() -> int:
             print(f"  {o}")
             for claim in o.false_claims:
                 print(f"      {claim}")
-    waiting = [o for o in outcomes if not o.converged]
+    waiting = [o for o in outcomes if not (o.converged or o.status == "ZERO_TOL")]
     print("NOT CONVERGED")
     for o in waiting:
         print(f"  {o}\n      {o.message}")

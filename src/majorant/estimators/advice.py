@@ -5,33 +5,81 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from majorant.duality import TINY
+from majorant.joint import AnyObjective, JointObjective
+from majorant.rows.block import Block
 from majorant.solvers import Solver
+from majorant.solvers.reweighted import spread
 from majorant.status import Certificate, Result, Status
 
+# The ratio of the largest to the smallest of some numbers beyond which they are told as what limits a fit.
+WIDE = 1e6
+# How many times its spread a column may lie from zero, and the share of rounding in a penalty that is faint.
+FAR = 1e4
+FAINT = 1e-8
 
-def convergence_advice(result: Result, solver: Solver, tol: float) -> str:
+
+def convergence_advice(result: Result, solver: Solver, tol: float, objective: AnyObjective) -> str:
     """The text of the ConvergenceWarning: one sentence on what was reached, one on what to do."""
     plural = "" if result.n_iter == 1 else "s"
     reached = (
         f"{result.status.value} Reached: {result.certificate} after {result.n_iter} "
-        f"iteration{plural} of {solver.name!r}, tol is {tol:.1e}: "
+        f"iteration{plural} of {solver.name!r}, tol is {tol:.1e}. "
     )
-    return reached + _what_to_do(result.status, solver)
+    return reached + _what_to_do(result.status, solver, objective)
 
 
-def _what_to_do(status: Status, solver: Solver) -> str:
+def _what_to_do(status: Status, solver: Solver, objective: AnyObjective) -> str:
     if status is Status.NOT_FINITE:
-        return "use a smaller step, or scale the features."
+        return "Use a smaller step, or scale the features."
     if status is Status.STALLED:
-        return "standardise the features, or take a tol above what was reached."
+        return f"{what_limits(objective)} Standardise the features, or take a tol above what was reached."
     if status is Status.ZERO_TOL:
-        return "take a smaller zero_tol, or zero_tol='auto'."
+        return "Take a smaller zero_tol, or zero_tol='auto'."
     if status is Status.TIME_LIMIT:
-        return "give it more time, or accept what was reached."
+        return "Give it more time, or accept what was reached."
     if solver.name == "newton":
-        return "increase max_iter, or the strength of the penalty."
-    return "increase max_iter, or use solver='auto'."
+        return "Increase max_iter, or the strength of the penalty."
+    return "Increase max_iter, or use solver='auto'."
+
+
+def what_limits(objective: AnyObjective) -> str:
+    """What makes rounding matter in a problem: a sentence."""
+    single = objective.single if isinstance(objective, JointObjective) else objective
+    rows, factor = single.rows, single.factor
+    found = []
+    ranges = list(rows.ask(_weight_range))
+    found += _wide("sample weights", [low for low, _ in ranges], [high for _, high in ranges])
+    found += _wide("penalty factors", factor[factor > 0.0])
+    squares, around = rows.gram_diagonal[:-1], 0.5 * spread(rows)
+    lengths = np.sqrt(around[around > 0.0])
+    found += _wide("lengths of the features", lengths)
+    if np.any(squares > FAR**2 * np.maximum(around, TINY)) and rows.gram_diagonal[-1] > 0.0:
+        found.append("features far from zero compared to their spread")
+    if len(single.free):
+        found.append("features without any penalty")
+    pull = float(np.max(objective.pulls_at_zero, initial=0.0))
+    if 0.0 < objective.potential.steepest * float(np.max(factor, initial=0.0)) < FAINT * pull:
+        found.append("a penalty that is faint beside the loss")
+    if not objective.potential.convex:
+        found.append("a penalty that is not convex")
+    if not found:
+        return "Rounding limits it: features that nearly depend on each other."
+    return f"Rounding limits it: {', '.join(found)}."
+
+
+def _wide(what: str, low: ArrayLike, high: ArrayLike | None = None) -> list[str]:
+    """These numbers, if they span many orders of magnitude."""
+    smallest = float(np.min(low, initial=np.inf))
+    largest = float(np.max(low if high is None else high, initial=0.0))
+    return [f"{what} from {smallest:.1e} to {largest:.1e}"] if largest > WIDE * smallest else []
+
+
+def _weight_range(block: Block) -> tuple[float, float]:
+    """The smallest weight that is not zero, and the largest."""
+    return float(np.min(block.s[block.s > 0.0], initial=np.inf)), float(np.max(block.s, initial=0.0))
 
 
 def severity(result: Result) -> int:

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from majorant.joint import AnyObjective, JointObjective
 from majorant.solvers import Newton, solve
+from majorant.solvers.certify import certify
 from majorant.solvers.joint import JointNewton
 from majorant.status import Certificate, Evaluated, Result, Status, Vector
 
@@ -92,7 +93,7 @@ class _Delivery:
 
     def certificate(self, at: Evaluated) -> Certificate:
         if not self.objective.bounded:
-            return Certificate(self.objective.decrement(at))
+            return certify(self.objective, at.theta, self.tol)[1]
         return Certificate(
             self.objective.stationarity(at), self.objective.relative_gap(at.value, at.lower_bound)
         )
@@ -111,7 +112,7 @@ class _Delivery:
         if self.objective.bounded:
             return self.objective.relative_gap(at.value, at.lower_bound) <= self.limit
         # Where nothing bounds Φ, it must not rise either.
-        return at.value <= (1.0 + self.tol) * self.start.value and self.objective.decrement(at) <= self.limit
+        return at.value <= (1.0 + self.tol) * self.start.value and self.certificate(at).error <= self.limit
 
     def _evaluated(self, theta: Vector) -> Evaluated:
         return replace(self.objective.evaluate(theta), lower_bound=self.start.lower_bound)

@@ -198,7 +198,8 @@ def warn_of_failures(failed: Sequence[SparseSVC], count: int) -> None:
         warnings.warn(
             f"{len(failed)} of {count} models along the path did not converge, the first at "
             f"lam={failed[0].lam_:.3g} (gap {failed[0].gap_:.1e}, stationarity "
-            f"{failed[0].stationarity_:.1e}): increase max_iter, or end the path earlier (ratio).",
+            f"{failed[0].stationarity_:.1e}). {failed[0].status_.value} Increase max_iter, or end the path "
+            "earlier (ratio).",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -259,8 +259,11 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         if self.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if not self.converged_ and self.status_ is not Status.STOPPED:  # which was asked for
-            worst = max(results, key=severity)
-            warnings.warn(convergence_advice(worst, self.solver_, self.tol), ConvergenceWarning, stacklevel=2)
+            worst, objective = max(
+                zip(results, training.objectives(potential), strict=True), key=lambda pair: severity(pair[0])
+            )
+            advice = convergence_advice(worst, self.solver_, self.tol, objective)
+            warnings.warn(advice, ConvergenceWarning, stacklevel=2)
         return self
 
     @available_if(can_stream)  # type: ignore[untyped-decorator]

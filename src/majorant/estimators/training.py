@@ -36,7 +36,7 @@ from majorant.estimators.validation import (
 )
 from majorant.joint import AnyObjective, JointObjective
 from majorant.objective import Objective
-from majorant.potentials import Potential, make_potential
+from majorant.potentials import Potential, Zero, make_potential
 from majorant.rows import MemoryRows, Rows, Source
 from majorant.rows.elsewhere import Place, ViewedRows
 from majorant.solvers import Hybrid, Solver, choose_solver, make_solver, solve
@@ -146,11 +146,14 @@ class Training:
         if self._last is None or self._last[0] is not potential:
             eta, factor = self.estimator.eta, self.factor
             objectives: Sequence[AnyObjective]
+            given = potential
+            if getattr(potential, "lam", None) == 0.0:
+                potential = Zero()  # whatever its shape
             if self.joint:
                 objectives = [JointObjective(self.rows, potential, eta, factor)]
             else:
                 objectives = [Objective(rows, potential, eta, factor) for rows in self.rows]
-            self._last = potential, objectives
+            self._last = given, objectives
         return self._last[1]
 
     def solver_for(self, objective: AnyObjective) -> Solver:

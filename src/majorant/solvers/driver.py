@@ -19,6 +19,7 @@ from majorant.errors import ClusterLostError
 from majorant.joint import AnyObjective
 from majorant.rows.between import Pass, between_blocks
 from majorant.solvers.base import Solver, require_suitable
+from majorant.solvers.certify import certify
 from majorant.status import (
     Certificate,
     Evaluated,
@@ -208,7 +209,7 @@ class _Run:
 
     def _certify(self, theta: Vector) -> tuple[Evaluated, Certificate]:
         """θ evaluated afresh, and what is certain of it by the best lower bound that the run has found."""
-        at, certificate = self.objective.certify(theta)
+        at, certificate = certify(self.objective, theta, self.tol)
         self.lower_bound = max(self.lower_bound, at.lower_bound)
         return replace(at, lower_bound=self.lower_bound), self._with_best_bound(at, certificate)
 

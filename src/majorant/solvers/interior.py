@@ -5,9 +5,7 @@ lie far from zero. This method takes twenty to forty steps whatever the conditio
 factorisation, and brings a dual point along whose lower bound does not suffer from cancellation. It is what
 `newton` turns to when its own steps have not arrived (`solvers/newton/__init__.py`).
 
-It works on a dense copy of the rows in coordinates of its own. With an intercept the columns are centred,
-which changes nothing but β; every column is divided by its weighted length, which changes the units of w_i;
-every row is multiplied by the root of its weight, divided by the sum of all. For each class, with Z the rows
+It works on the rows of `dense.py`, centred and scaled. For each class, with Z these rows
 times their labels (the intercept as a last column, of the entries e = √s), the problem is
 
     min Σ_k max(e_k - (Zθ)_k, 0)² + Σ_i κ_i (√(‖W_i‖² + δ_i²) - δ_i) + q_i/2 ‖W_i‖²,
@@ -28,23 +26,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from majorant.joint import AnyObjective, JointObjective
 from majorant.rows import MemoryRows
-from majorant.rows.block import Block
+from majorant.solvers.dense import TINY, ScaledRows, equations, norms, small_enough
 from majorant.status import Evaluated, Iterate, Matrix, Underway, Vector
 
-# The most entries of the dense copy, and the most unknowns of the equations of a step: a step then takes no
-# more than a tenth of a second.
-MAX_ENTRIES = 1_000_000
-MAX_UNKNOWNS = 1500
 MAX_STEPS = 100
 # Iterates of another method, underway or not, after which this one takes over; and those that finish it.
 PATIENCE_WITH_OTHERS = 20
@@ -60,28 +52,18 @@ GAP = 1e-11
 TO_BOUNDARY = 0.99
 # A coefficient whose penalty is below so many times μ is taken for zero.
 ZERO_WIDTHS = 30.0
-REFINEMENTS = 2
-# Added to the curvature of the penalty, which may be zero, where the equations are those of the rows. (That
-# of the loss is at most 2 along any feature.)
-FLOOR = 1e-14
-# Relative diagonal added to a matrix that is singular to rounding, one after the other.
-JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
 # The pull on a feature without any penalty, relative to the largest that it could be, that is only rounding.
 RESIDUE = 1e-9
 # The rounding of a bound, relative to the sums that it is the difference of.
 ROUNDING = 1e-13
-TINY = float(np.finfo(float).tiny)
 EPSILON = float(np.finfo(float).eps)
 
 
 def suits(objective: AnyObjective) -> bool:
     """Whether the problem is small enough, and its penalty one that this method knows."""
-    single = objective.single if isinstance(objective, JointObjective) else objective
-    n, p = single.rows.n_samples, single.size
-    classes = len(objective.classes) if isinstance(objective, JointObjective) else 1
     potential = objective.potential
     known = potential.convex and (potential.quadratic or potential.kink_width is not None)
-    return known and n * p <= MAX_ENTRIES and classes * min(n, p) <= MAX_UNKNOWNS
+    return known and small_enough(objective)
 
 
 def or_interior_point(
@@ -134,7 +116,7 @@ def _prefers_others(objective: AnyObjective) -> bool:
 
 def interior_point(objective: AnyObjective) -> Iterator[Evaluated]:
     """Points of ever smaller gap, each with the best lower bound of the minimum so far."""
-    problem = _Problem.of(objective)
+    problem = _Problem(objective)
     best = None
     for theta, bound in problem.iterates():
         at = objective.evaluate(theta)
@@ -145,97 +127,18 @@ def interior_point(objective: AnyObjective) -> Iterator[Evaluated]:
         yield best
 
 
-def _norms(W: Matrix) -> Vector:
-    """The length of every row: of a feature's coefficients over the classes."""
-    return np.asarray(np.sqrt(np.einsum("ic,ic->i", W, W)))
-
-
-class _Rows(NamedTuple):
-    design: Matrix
-    y: Vector
-    s: Vector
-
-
-def dense_rows(block: Block) -> _Rows:
-    """S^½L of a block as a dense array, its labels and its weights."""
-    return _Rows(block.design(), block.y, block.s)
-
-
-def _labels(block: Block) -> Vector:
-    return block.y
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
+class _Problem(ScaledRows):
     """The problem in centred and scaled coordinates."""
 
-    Z: Matrix
-    """S^½[X̃ 1], (n, p), without labels."""
-    y: Matrix
-    """The labels, (n, C)."""
-    e: Vector
-    """The roots of the weights."""
-    slope: Vector
-    """κ, a number for each feature."""
-    width: Vector
-    """δ."""
-    ridge: Vector
-    """q."""
-    centre: Vector
-    unit: Vector
-    """What was taken from every column, and by what it was divided."""
-    scale: float
-    """Φ in units of this problem's."""
-    intercept: bool
-
-    @classmethod
-    def of(cls, objective: AnyObjective) -> _Problem:
+    def __init__(self, objective: AnyObjective) -> None:
+        super().__init__(objective)
         single = objective.single if isinstance(objective, JointObjective) else objective
-        classes = objective.classes if isinstance(objective, JointObjective) else [objective.rows]
-        parts = list(classes[0].ask(dense_rows))
-        design, first, s = (np.concatenate(each) for each in zip(*parts, strict=True))
-        others = [np.concatenate(list(rows.ask(_labels))) for rows in classes[1:]]
-        used = s > 0.0
-        y = np.column_stack([first, *others])[used]
-        root = np.sqrt(s[used])
-        X = design[used, :-1] * (first[used] / root)[:, np.newaxis]
-        intercept = bool(np.any(design[:, -1]))
-        total = float(root @ root)
-        e = root / math.sqrt(total)
-        centre = e**2 @ X if intercept else np.zeros(X.shape[1])
-        X -= centre
-        if intercept:  # once more, for what rounding has left
-            rest = e**2 @ X
-            X -= rest
-            centre += rest
-        X *= e[:, np.newaxis]
-        unit = np.sqrt(np.einsum("ki,ki->i", X, X))
-        # What is left of a constant column is rounding.
-        unit[unit <= 1e-14 * np.abs(centre)] = 0.0
-        X *= np.divide(1.0, unit, out=np.zeros_like(unit), where=unit > 0.0)
-        inverse = np.divide(1.0, unit, out=np.zeros_like(unit), where=unit > 0.0)
         potential, factor = objective.potential, single.factor
-        quadratic = potential.quadratic
-        curvature = factor * potential.curvature(np.zeros(1))[0] if quadratic else 0.0 * factor
-        slope = 0.0 * factor if quadratic else factor * potential.steepest
-        return cls(
-            np.column_stack([X, e if intercept else np.zeros_like(e)]),
-            y,
-            e,
-            slope * inverse / total,
-            (potential.kink_width or 0.0) * unit,
-            (curvature + objective.eta) * inverse**2 / total,
-            centre,
-            inverse,
-            total,
-            intercept,
-        )
-
-    def raw(self, theta: Matrix) -> Vector:
-        """θ, (p, C), in the coordinates of the user."""
-        W = theta[:-1] * self.unit[:, np.newaxis]
-        beta = theta[-1] - self.centre @ W if self.intercept else 0.0 * theta[-1]
-        return np.asarray(np.vstack([W, beta]).T.ravel())
+        steepest = 0.0 if potential.quadratic else potential.steepest
+        curvature = potential.curvature(np.zeros(1))[0] if potential.quadratic else 0.0
+        self.slope = steepest * factor * self.inverse / self.scale
+        self.width = (potential.kink_width or 0.0) * self.unit
+        self.ridge = (curvature * factor + objective.eta) * self.inverse**2 / self.scale
 
     # The value and the bound -------------------------------------------------------------------
 
@@ -265,19 +168,19 @@ class _Problem:
         free = bare & (self.slope == 0.0) & (self.unit > 0.0)
         kinked = bare & (self.slope > 0.0)
         W = theta[:-1]
-        size = _norms(U)
+        size = norms(U)
         # A pull beyond what a feature can hold must be rounding, times what w_i may be; or all are scaled.
         beyond = np.where(bare, np.maximum(size - self.slope, 0.0), 0.0)
         if np.any(beyond[free] > RESIDUE * math.sqrt(square)):
             return 0.0
         beyond[kinked & (beyond > ROUNDING * math.sqrt(square))] = 0.0
-        residue = 2.0 * float(beyond @ _norms(W))
+        residue = 2.0 * float(beyond @ norms(W))
         held = (size - beyond)[kinked]
         longest = 1.0 / max(float(np.max(held / self.slope[kinked], initial=0.0)), TINY)
         best = 0.0
         for t in {min(1.0, longest), min(longest, 0.5 * linear / max(square, TINY))}:
             held = t * U - self.ridge[:, np.newaxis] * W
-            norm = _norms(held)
+            norm = norms(held)
             kept = np.minimum(norm, self.slope)
             inside = np.sqrt(np.maximum(self.slope - kept, 0.0) * (self.slope + kept))
             conjugate = float(np.sum(self.width * kept * kept / np.maximum(self.slope + inside, TINY)))
@@ -325,7 +228,7 @@ class _Problem:
 
     def _with_zeros(self, theta: Matrix, mu: float) -> Matrix:
         """What is zero but for μ is zero, where the kink is sharp, if Φ does not rise by it."""
-        zero = (self.width == 0.0) & (self.slope * _norms(theta[:-1]) <= ZERO_WIDTHS * mu)
+        zero = (self.width == 0.0) & (self.slope * norms(theta[:-1]) <= ZERO_WIDTHS * mu)
         rounded = theta.copy()
         rounded[:-1][zero & (self.slope > 0.0)] = 0.0
         return rounded if self.value(rounded) <= (1.0 + GAP) * self.value(theta) else theta
@@ -339,7 +242,7 @@ class _Problem:
         weight = 1.0 / (0.5 + r / a)
         curvature = self.ridge[:, np.newaxis, np.newaxis] * np.eye(C)
         curvature[kinked] += cones.curvature
-        solve = _equations(Z, weight, curvature, intercept=self.intercept)
+        solve = equations(Z, weight, curvature, intercept=self.intercept)
         if solve is None:
             return None
         residual = y * (Z @ theta) - self.e[:, np.newaxis] + 0.5 * a - r
@@ -452,7 +355,7 @@ class _Cones:
         M -= np.diag(signs)
         self._M = M / (self.eta**2)[:, np.newaxis, np.newaxis]
         # E = M_WW - M_W0 M_0W / M_00, written without differences: b_0² - ‖b_W‖² - b_δ² = 1.
-        along = b[:, 1:-1] / np.maximum(_norms(b[:, 1:-1]), TINY)[:, np.newaxis]
+        along = b[:, 1:-1] / np.maximum(norms(b[:, 1:-1]), TINY)[:, np.newaxis]
         outer = along[:, :, np.newaxis] * along[:, np.newaxis, :]
         share = (1.0 + 2.0 * b[:, -1] ** 2) / (2.0 * b[:, 0] ** 2 - 1.0)
         E = np.eye(along.shape[1]) - outer + share[:, np.newaxis, np.newaxis] * outer
@@ -493,85 +396,3 @@ class _Cones:
         quotient[:, 0] = _minkowski(lam, product) / size
         quotient[:, 1:] = (product[:, 1:] - lam[:, 1:] * quotient[:, :1]) / lam[:, :1]
         return self._scale(quotient, inverse=True)
-
-
-Solve = Callable[[Matrix], Matrix]
-
-
-def _equations(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], *, intercept: bool) -> Solve | None:
-    """What solves Zᵀ(weight ∘ Zd) + curvature d = right, class by class tied by the curvature of a feature.
-
-    The matrices are (p, C), the curvature is (p - 1, C, C). Each solution is refined by its residual.
-    """
-
-    def product(d: Matrix) -> Matrix:
-        image = Z.T @ (weight * (Z @ d))
-        image[:-1] += np.einsum("icd,id->ic", curvature, d[:-1])
-        return np.asarray(image)
-
-    make = _by_features if Z.shape[1] <= Z.shape[0] else _by_rows
-    solve = make(Z, weight, curvature, intercept)
-    if solve is None:
-        return None
-
-    def refined(right: Matrix) -> Matrix:
-        d = solve(right)
-        for _ in range(REFINEMENTS):
-            d = d + solve(right - product(d))
-        return d
-
-    return refined
-
-
-def _by_features(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercept: bool) -> Solve | None:
-    p, C = Z.shape[1], weight.shape[1]
-    A = np.zeros((C, p, C, p))
-    for c in range(C):
-        A[c, :, c, :] = Z.T @ (weight[:, c, np.newaxis] * Z)
-    ties = np.einsum("cidi->cdi", A)  # a view
-    ties[:, :, :-1] += np.moveaxis(curvature, 0, 2)
-    solve = _positive(A.reshape(C * p, C * p))
-    return None if solve is None else lambda right: solve(right.T.ravel()).reshape(C, p).T
-
-
-def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercept: bool) -> Solve | None:
-    n, C = weight.shape
-    X, e = Z[:, :-1], Z[:, -1]
-    eye = np.eye(C)
-    G = np.linalg.inv(curvature + FLOOR * eye)
-    M = np.empty((C, n, C, n))
-    for c in range(C):
-        for d in range(c + 1):
-            M[c, :, d, :] = M[d, :, c, :] = (X * G[:, c, d]) @ X.T
-    M = M.reshape(C * n, C * n)
-    M.flat[:: C * n + 1] += 1.0 / weight.T.ravel()
-    solve = _positive(M)
-    if solve is None:
-        return None
-    borders = np.column_stack([solve(np.kron(row, e)) for row in eye])
-    square = np.kron(eye, e) @ borders
-
-    def solution(right: Matrix) -> Matrix:
-        held = np.einsum("icd,id->ic", G, right[:-1])
-        z = solve((X @ held).T.ravel())
-        beta = np.zeros(C)
-        if intercept:
-            beta = np.linalg.solve(square, right[-1] - np.kron(eye, e) @ z)
-            z = z + borders @ beta
-        rest = right[:-1] - X.T @ z.reshape(C, n).T
-        return np.vstack([np.einsum("icd,id->ic", G, rest), beta])
-
-    return solution
-
-
-def _positive(A: Matrix) -> Callable[[Vector], Vector] | None:
-    """What solves with A, scaled to a unit diagonal; a little is added to that if A is singular."""
-    diagonal = np.diagonal(A)
-    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    A = A * np.outer(scale, scale)
-    for jitter in JITTERS:
-        np.fill_diagonal(A, 1.0 + jitter)
-        factor, info = lapack.dpotrf(A.T, lower=0, clean=0)
-        if not info:
-            return lambda right: np.asarray(scale * lapack.dpotrs(factor, scale * right, lower=0)[0])
-    return None

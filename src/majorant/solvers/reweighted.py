@@ -11,7 +11,7 @@ coefficients that zero holds, but whose release would lower Φ, are released one
 Which minimum is found must not depend on rounding: not on how rows are ordered, repeated or cut, nor on the
 machine. So the number of steps on each potential is fixed, every majorant is minimised to rounding, choices
 are made with a margin, and a ridge of `UNIQUE`, relative to the curvature of the loss along each feature,
-makes every minimiser unique where the loss is flat. (It moves Φ by its square only.)
+makes every minimiser unique where the loss is flat; in the end, a proximal term of this weight.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
-from typing import Any, Generic
+from typing import Any
 
 import numpy as np
 
-from majorant.joint import JointObjective
+from majorant.joint import AnyObjective, JointObjective
 from majorant.potentials import L2
 from majorant.rows import Rows
+from majorant.solvers.dense import TINY, DenseRidge, small_enough
 from majorant.solvers.way import Problem
 from majorant.status import Evaluated, Iterate, Underway, Vector
 
@@ -40,16 +41,50 @@ FINAL_STEPS = 200
 # and Newton's steps to the minimum of a majorant at most.
 SETTLED = 1e-11
 INNER_STEPS = 60
+# The ratio of a step to the one before it above which the steps are extrapolated.
+SLOW = 0.3
 # How many coefficients are released one by one, and how much lower, relatively, Φ must promise to be.
 RELEASES = 30
 PROMISE = 1e-3
 
 
-def reweighted_iterates(
-    objective: Problem, start: Evaluated, descend: Callable[[Problem, Evaluated], Iterator[Iterate]]
-) -> Iterator[Iterate]:
-    """The iterates after the start; `descend` yields those of a convex problem after its start."""
-    return _Reweighted(objective, start, descend).iterates()
+Minimise = Callable[[Any, Vector, float], Vector]
+"""A problem with a ridge, where to begin, the weight of a proximal term there ↦ the minimiser."""
+
+
+def reweighted_iterates(objective: AnyObjective, start: Evaluated, minimise: Minimise) -> Iterator[Iterate]:
+    """The iterates after the start."""
+    if small_enough(objective):
+        minimise = DenseRidge(objective).minimise
+    return _Reweighted(objective, start, minimise).iterates()
+
+
+def minimised(
+    problem: Problem,
+    theta: Vector,
+    proximal: float = 0.0,
+    *,
+    descend: Callable[[Problem, Evaluated], Iterator[Iterate]],
+) -> Vector:
+    """The minimiser of a problem with a ridge, from θ, by the iterates of a solver on it.
+
+    There is no proximal term: where the loss is flat, these iterates move as little as they can.
+    """
+    here = problem.evaluate(theta)
+    unit = problem.column_lengths
+    for n, at in enumerate(descend(problem, here)):
+        if isinstance(at, Evaluated):
+            settled = at.value >= here.value or change(problem, unit, here.theta, at.theta) <= SETTLED
+            here = at if at.value < here.value else here
+            if settled or n >= INNER_STEPS:
+                break
+    return here.theta
+
+
+def change(objective: AnyObjective, unit: Vector, theta: Vector, moved: Vector) -> float:
+    """How far the coefficients have moved, relative to the largest in units of their features."""
+    size = float(np.max(unit * objective.lengths(moved), initial=0.0))
+    return float(np.max(unit * objective.lengths(moved - theta), initial=0.0)) / size if size > 0.0 else 0.0
 
 
 def spread(rows: Rows) -> Vector:
@@ -64,16 +99,9 @@ def spread(rows: Rows) -> Vector:
     return np.asarray(2.0 * squares)
 
 
-class _Reweighted(Generic[Problem]):
-    def __init__(
-        self,
-        objective: Problem,
-        start: Evaluated,
-        descend: Callable[[Problem, Evaluated], Iterator[Iterate]],
-    ) -> None:
-        self.objective: Problem = objective
-        self.best = start
-        self.descend: Callable[[Problem, Evaluated], Iterator[Iterate]] = descend
+class _Reweighted:
+    def __init__(self, objective: AnyObjective, start: Evaluated, minimise: Minimise) -> None:
+        self.objective, self.best, self.minimise = objective, start, minimise
         joint = isinstance(objective, JointObjective)
         self.spread = spread(objective.classes[0] if joint else objective.rows)
         # A feature without any spread has no business with the loss.
@@ -87,53 +115,57 @@ class _Reweighted(Generic[Problem]):
             scale = float(np.max(objective.lengths(theta), initial=0.0))
             for stone in potential.stepping_stones(scale):
                 for _ in range(STONE_STEPS):
-                    theta = yield from self._minimise(theta, self._weights(theta, stone))
+                    theta = yield from self._minimise(theta, self._weights(theta, stone) + self.unique)
         theta = yield from self._settle(theta)
         yield from self._release(theta)
         while True:
             yield self.best
 
     def _weights(self, theta: Vector, potential: Any) -> Vector:
-        """The ridge that majorises the penalty at θ, and makes the minimiser unique."""
+        """The ridge that majorises the penalty at θ."""
         objective = self.objective
-        weight = objective.factor * potential.weight(objective.lengths(theta))
-        return np.asarray(weight + objective.eta + self.unique)
+        return np.asarray(objective.factor * potential.weight(objective.lengths(theta)) + objective.eta)
 
-    def _minimise(self, theta: Vector, ridge: Vector) -> Generator[Iterate, None, Vector]:
+    def _minimise(
+        self, theta: Vector, ridge: Vector, proximal: float = 0.0
+    ) -> Generator[Iterate, None, Vector]:
         """The minimiser of the loss and that ridge, from θ."""
         yield Underway(self.best.theta, self.best.value)
         easier = replace(self.objective, potential=L2(1.0), eta=0.0, penalty_factor=ridge)
-        here = easier.evaluate(theta)
-        for n, at in enumerate(self.descend(easier, here)):
-            if isinstance(at, Evaluated):
-                settled = at.value >= here.value or self._change(here.theta, at.theta) <= SETTLED
-                here = at if at.value < here.value else here
-                if settled or n >= INNER_STEPS:
-                    break
-        return here.theta
-
-    def _change(self, theta: Vector, moved: Vector) -> float:
-        """How far the coefficients have moved, relative to the largest in units of their features."""
-        unit, lengths = np.sqrt(self.spread), self.objective.lengths
-        size = float(np.max(unit * lengths(moved), initial=0.0))
-        return float(np.max(unit * lengths(moved - theta), initial=0.0)) / size if size > 0.0 else 0.0
+        return self.minimise(easier, theta, proximal)
 
     def _settle(self, theta: Vector) -> Generator[Iterate, None, Vector]:
-        """Majorise and minimise until θ stays where it is; the points are shown if Φ falls."""
+        """Majorise and minimise until θ stays where it is."""
+        step: Vector | None = None
         for _ in range(FINAL_STEPS):
-            moved = yield from self._minimise(theta, self._weights(theta, self.objective.potential))
-            change, theta = self._change(theta, moved), moved
-            yield self._shown(theta)
-            if change <= SETTLED:
+            weights = self._weights(theta, self.objective.potential)
+            moved = yield from self._minimise(theta, weights, UNIQUE)
+            unit = np.sqrt(self.spread)
+            settled = change(self.objective, unit, theta, moved) <= SETTLED
+            step, theta = self._extrapolated(step, moved - theta, moved)
+            self._keep_if_lower(theta)
+            if settled:
                 break
+        yield self.best
         return theta
 
-    def _shown(self, theta: Vector) -> Iterate:
+    def _extrapolated(
+        self, before: Vector | None, step: Vector, moved: Vector
+    ) -> tuple[Vector | None, Vector]:
+        """Where a geometric series of such steps would lead, if Φ is clearly lower there; and the step."""
+        if before is None:
+            return step, moved
+        ratio = float(before @ step) / max(float(before @ before), TINY)
+        if not SLOW < ratio < 1.0:
+            return step, moved
+        ahead = moved + ratio / (1.0 - ratio) * step
+        lower = self.objective.evaluate(ahead).value < (1.0 - SETTLED) * self.objective.evaluate(moved).value
+        return (None, ahead) if lower else (step, moved)
+
+    def _keep_if_lower(self, theta: Vector) -> None:
         at = self.objective.evaluate(theta)
         if at.value < self.best.value:
             self.best = at
-            return at
-        return Underway(self.best.theta, self.best.value)
 
     def _release(self, theta: Vector) -> Iterator[Iterate]:
         """Let go, one by one, of coefficients that are better off outside the well around zero."""
@@ -152,7 +184,7 @@ class _Reweighted(Generic[Problem]):
             chosen = int(np.argmax(gains)) if len(gains) else 0
             if not len(gains) or not gains[chosen] > PROMISE * at.value:
                 return
-            ridge = self._weights(at.theta, objective.potential)
+            ridge = self._weights(at.theta, objective.potential) + self.unique
             ridge[chosen] = objective.eta + self.unique[chosen]
             moved = yield from self._minimise(at.theta, ridge)
             moved = yield from self._settle(moved)

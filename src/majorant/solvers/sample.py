@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from majorant.rows import MemoryRows, Rows
 from majorant.rows.memory import joined
 from majorant.rows.protocol import Every, Some
-from majorant.solvers.reweighted import reweighted_iterates
+from majorant.solvers.reweighted import minimised, reweighted_iterates
 from majorant.solvers.way import Problem, Way
 from majorant.status import Evaluated, Iterate, Underway, Vector
 
@@ -81,7 +82,7 @@ def iterates_in_passes(
     else:
         yield from steps
     if problem.potential.smooth and not convex:
-        yield from reweighted_iterates(problem, at, engine.after)
+        yield from reweighted_iterates(problem, at, partial(minimised, descend=engine.after))
     way = Way(problem, at, engine.after)
     if not convex:
         yield from way.over_stepping_stones()

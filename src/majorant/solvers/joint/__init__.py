@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from majorant.joint import JointObjective
 from majorant.solvers.base import Solver
@@ -11,7 +15,8 @@ from majorant.solvers.interior import or_interior_point
 from majorant.solvers.joint.descent import group_iterates
 from majorant.solvers.joint.passes import JOINT
 from majorant.solvers.joint.smooth import smooth_iterates
-from majorant.solvers.reweighted import reweighted_iterates
+from majorant.solvers.newton import Newton
+from majorant.solvers.reweighted import minimised, reweighted_iterates
 from majorant.solvers.sample import iterates_in_passes
 from majorant.solvers.way import Way, stronger_penalties
 from majorant.status import Evaluated, Iterate, Vector
@@ -51,12 +56,22 @@ class JointNewton(Solver):
         if objective.potential.smooth and not objective.potential.convex:
             start = objective.evaluate(theta)
             yield start
-            yield from reweighted_iterates(objective, start, descend)
+            yield from reweighted_iterates(objective, start, minimised_by_class)
             return
         way = Way[JointObjective](objective, objective.evaluate(theta), descend, approaches)
         yield way.end
         yield from way.over_stepping_stones()
         yield from descend(objective, way.end)
+
+
+def minimised_by_class(problem: JointObjective, theta: Vector, proximal: float) -> Vector:
+    """The minimiser of a joint problem whose penalty is a ridge, which does not tie the classes."""
+    solver = Newton()
+    parts = []
+    for rows, row in zip(problem.in_memory or (), problem.matrix(theta), strict=True):
+        single = replace(problem.single, rows=rows)
+        parts.append(minimised(single, row, descend=partial(solver.descend, rows)))
+    return np.concatenate(parts)
 
 
 def approaches(objective: JointObjective, here: Evaluated) -> Iterator[JointObjective]:

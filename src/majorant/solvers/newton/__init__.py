@@ -42,7 +42,7 @@ from majorant.solvers.newton.gram import carried_start, gram_iterates
 from majorant.solvers.newton.passes import ALL_COLUMNS, MAX_FEATURES
 from majorant.solvers.newton.row_side import row_side_iterates, suits
 from majorant.solvers.newton.working_set import working_set_iterates
-from majorant.solvers.reweighted import reweighted_iterates
+from majorant.solvers.reweighted import minimised, reweighted_iterates
 from majorant.solvers.sample import Engine as PassEngine
 from majorant.solvers.sample import iterates_in_passes
 from majorant.solvers.way import Way, stronger_penalties
@@ -108,7 +108,7 @@ class Newton(Solver):
         start = carried_start(objective, rows, theta) or objective.evaluate(theta)
         if objective.potential.smooth and not objective.potential.convex:
             yield start
-            yield from reweighted_iterates(objective, start, descend)
+            yield from reweighted_iterates(objective, start, partial(minimised, descend=descend))
             return
         way = Way(objective, start, descend, partial(self._approaches, rows))
         yield way.end

@@ -1,0 +1,292 @@
+r"""Small problems in coordinates that condition them well: a dense copy of the rows, centred and scaled.
+
+With an intercept, taking a number from all entries of a column changes nothing but β, so columns are centred.
+Every column is divided by its weighted length, which changes the unit of its coefficient. Every row is
+multiplied by the root of its weight, divided by the sum of all weights; e are these roots.
+
+`ScaledRows` holds them. `equations` solves with their curvature, on the side of the features or of the rows,
+whichever are fewer. `DenseRidge` minimises the loss plus a ridge, exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from majorant.joint import AnyObjective, JointObjective
+from majorant.rows.block import Block
+from majorant.status import Matrix, Vector
+
+# The most entries of the dense copy, and the most unknowns of the equations of a step: a step then takes no
+# more than a tenth of a second.
+MAX_ENTRIES = 1_000_000
+MAX_UNKNOWNS = 1500
+REFINEMENTS = 2
+# Added to the curvature of the penalty, which may be zero, where the equations are those of the rows. (That
+# of the loss is at most 2 along any feature.)
+FLOOR = 1e-14
+# Relative diagonal added to a matrix that is singular to rounding, one after the other.
+JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
+# Newton's steps of `DenseRidge` at most, and the relative fall of Φ that ends them.
+RIDGE_STEPS = 100
+RIDGE_FALL = 1e-15
+TINY = float(np.finfo(float).tiny)
+
+
+def small_enough(objective: AnyObjective) -> bool:
+    """Whether a dense copy of the rows, and the equations of a step, are small."""
+    joint = isinstance(objective, JointObjective)
+    single = objective.single if joint else objective
+    n, p = single.rows.n_samples, single.size
+    return n * p <= MAX_ENTRIES and (len(objective.classes) if joint else 1) * min(n, p) <= MAX_UNKNOWNS
+
+
+def norms(W: Matrix) -> Vector:
+    """The length of every row: of a feature's coefficients over the classes."""
+    return np.asarray(np.sqrt(np.einsum("ic,ic->i", W, W)))
+
+
+class _Rows(NamedTuple):
+    design: Matrix
+    y: Vector
+    s: Vector
+
+
+def dense_rows(block: Block) -> _Rows:
+    """S^½L of a block as a dense array, its labels and its weights."""
+    return _Rows(block.design(), block.y, block.s)
+
+
+def _labels(block: Block) -> Vector:
+    return block.y
+
+
+class ScaledRows:
+    """The rows, centred and scaled, and the way back from their coordinates.
+
+    Attributes
+    ----------
+    Z : array (n, p)
+        S^½[X̃ 1], without labels; without an intercept the last column is zero.
+    y : array (n, n_classes)
+        The labels.
+    e : array (n,)
+        The roots of the weights, whose squares add up to 1.
+    centre, unit, inverse : array (n_features,)
+        What was taken from every column, its length then, and the inverse of that (0 for a constant column).
+    scale : float
+        Φ in units of these rows'.
+    """
+
+    def __init__(self, objective: AnyObjective) -> None:
+        classes = objective.classes if isinstance(objective, JointObjective) else [objective.rows]
+        design, first, s = map(np.concatenate, zip(*classes[0].ask(dense_rows), strict=True))
+        others = [np.concatenate(list(rows.ask(_labels))) for rows in classes[1:]]
+        used = s > 0.0
+        self.y = np.column_stack([first, *others])[used]
+        root = np.sqrt(s[used])
+        X = design[used, :-1] * (first[used] / root)[:, np.newaxis]
+        self.intercept = bool(np.any(design[:, -1]))
+        self.scale = float(root @ root)
+        self.e = root / math.sqrt(self.scale)
+        self.centre = np.zeros(X.shape[1])
+        for _ in range(2 if self.intercept else 0):  # twice, for what rounding has left
+            mean = self.e**2 @ X
+            X -= mean
+            self.centre += mean
+        X *= self.e[:, np.newaxis]
+        self.unit = norms(X.T)
+        # What is left of a constant column is rounding.
+        self.unit[self.unit <= 1e-14 * np.abs(self.centre)] = 0.0
+        self.inverse = np.divide(1.0, self.unit, out=np.zeros_like(self.unit), where=self.unit > 0.0)
+        X *= self.inverse
+        self.Z = np.column_stack([X, self.e if self.intercept else np.zeros_like(self.e)])
+
+    def raw(self, theta: Matrix) -> Vector:
+        """θ, (p, n_classes), in the coordinates of the user, a row per class."""
+        W = theta[:-1] * self.inverse[:, np.newaxis]
+        beta = theta[-1] - self.centre @ W if self.intercept else 0.0 * theta[-1]
+        return np.asarray(np.vstack([W, beta]).T.ravel())
+
+    def scaled(self, theta: Vector) -> Matrix:
+        """The user's θ in these coordinates; what constant columns have is lost."""
+        raw = theta.reshape(self.y.shape[1], -1).T
+        W = raw[:-1] * np.where(self.unit > 0.0, 1.0, 0.0)[:, np.newaxis]
+        beta = raw[-1] + self.centre @ W if self.intercept else 0.0 * raw[-1]
+        return np.vstack([W * self.unit[:, np.newaxis], beta])
+
+
+class DenseRidge:
+    """Newton's method for the loss plus a ridge with a weight for each feature, class by class.
+
+    The loss is quadratic until a row changes sides, so that Newton's method with an exact line search finds
+    the minimum in a finite number of steps.
+    """
+
+    def __init__(self, objective: AnyObjective) -> None:
+        self.rows = ScaledRows(objective)
+
+    def minimise(self, problem: Any, theta: Vector, proximal: float) -> Vector:
+        """The minimiser of a problem on these rows whose penalty is Σ_i c_i w_i²/2, from θ.
+
+        With a proximal weight, relative to the curvature of the loss along each feature with all rows active,
+        that of the problem plus the weight times the squared distance from θ.
+        """
+        rows = self.rows
+        ridge = np.append(problem.factor * rows.inverse**2 / rows.scale, 0.0)
+        anchor = np.append(np.full(len(ridge) - 1, 2.0 * proximal), 0.0)
+        start = rows.scaled(theta)
+        found = [self._minimise(rows.y[:, c], ridge, anchor, start[:, c]) for c in range(start.shape[1])]
+        return rows.raw(np.stack(found, axis=1))
+
+    def _minimise(self, y: Vector, own: Vector, anchor: Vector, start: Vector) -> Vector:
+        # own/2 θ² + anchor/2 (θ - start)² is ridge/2 (θ - centre)², and a constant.
+        ridge = own + anchor
+        centre = start * np.divide(anchor, ridge, out=np.zeros_like(ridge), where=ridge > 0.0)
+        Z, e = self.rows.Z * y[:, np.newaxis], self.rows.e
+        e = e - Z @ centre
+        theta = start - centre
+        slack = e - Z @ theta
+        for _ in range(RIDGE_STEPS):
+            active = slack > 0.0
+            gradient = ridge * theta - 2.0 * (np.maximum(slack, 0.0) @ Z)
+            if not gradient.any():
+                break
+            if not active.any():
+                d = -theta * (ridge > 0.0)  # no row asks for more: the ridge alone decides
+            else:
+                curvature = ridge[:-1, np.newaxis, np.newaxis]
+                solve = equations(
+                    Z[active], np.full((int(active.sum()), 1), 2.0), curvature, intercept=self.rows.intercept
+                )
+                if solve is None:
+                    break
+                d = solve(-gradient[:, np.newaxis])[:, 0]
+            image = Z @ d
+            t = _line_search(slack, image, float(ridge @ (theta * d)), float(ridge @ (d * d)))
+            moved = theta + t * d
+            before = self._value(slack, ridge, theta)
+            slack = e - Z @ moved
+            after = self._value(slack, ridge, moved)
+            if not after < before:
+                break
+            theta = moved
+            if before - after <= RIDGE_FALL * before:
+                break
+        return centre + theta
+
+    @staticmethod
+    def _value(slack: Vector, ridge: Vector, theta: Vector) -> float:
+        active = np.maximum(slack, 0.0)
+        return float(active @ active + 0.5 * (ridge @ (theta * theta)))
+
+
+def _line_search(slack: Vector, image: Vector, linear: float, square: float) -> float:
+    """The t ≥ 0 at which Σ max(slack - t image, 0)² + linear t + square t²/2 is least: exactly.
+
+    Its derivative is piecewise linear and rises; it changes where a row changes sides.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        crossing = slack / image
+    changes = np.flatnonzero((image != 0.0) & (crossing > 0.0))
+    changes = changes[np.argsort(crossing[changes], kind="stable")]
+    active = slack > 0.0
+    # The derivative at t is a + b t, until the first change.
+    a = linear - 2.0 * float(slack[active] @ image[active])
+    b = square + 2.0 * float(image[active] @ image[active])
+    # A row leaves where its image is positive, and enters where it is negative.
+    signs = np.where(image[changes] > 0.0, -1.0, 1.0)
+    slopes = b + np.concatenate([[0.0], np.cumsum(2.0 * signs * image[changes] ** 2)])
+    offsets = a + np.concatenate([[0.0], np.cumsum(-2.0 * signs * slack[changes] * image[changes])])
+    ends = np.append(crossing[changes], math.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        roots = -offsets / slopes
+    first = np.flatnonzero(np.isfinite(roots) & (roots <= ends) & (slopes > 0.0))
+    return max(0.0, float(roots[first[0]])) if len(first) else 0.0
+
+
+Solve = Callable[[Matrix], Matrix]
+
+
+def equations(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], *, intercept: bool) -> Solve | None:
+    """What solves Zᵀ(weight ∘ Zd) + curvature d = right, class by class tied by the curvature of a feature.
+
+    The matrices are (p, C), the curvature is (p - 1, C, C). Each solution is refined by its residual.
+    """
+
+    def product(d: Matrix) -> Matrix:
+        image = Z.T @ (weight * (Z @ d))
+        image[:-1] += np.einsum("icd,id->ic", curvature, d[:-1])
+        return np.asarray(image)
+
+    make = _by_features if Z.shape[1] <= Z.shape[0] else _by_rows
+    solve = make(Z, weight, curvature, intercept)
+    if solve is None:
+        return None
+
+    def refined(right: Matrix) -> Matrix:
+        d = solve(right)
+        for _ in range(REFINEMENTS):
+            d = d + solve(right - product(d))
+        return d
+
+    return refined
+
+
+def _by_features(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercept: bool) -> Solve | None:
+    p, C = Z.shape[1], weight.shape[1]
+    A = np.zeros((C, p, C, p))
+    for c in range(C):
+        A[c, :, c, :] = Z.T @ (weight[:, c, np.newaxis] * Z)
+    ties = np.einsum("cidi->cdi", A)  # a view
+    ties[:, :, :-1] += np.moveaxis(curvature, 0, 2)
+    solve = _positive(A.reshape(C * p, C * p))
+    return None if solve is None else lambda right: solve(right.T.ravel()).reshape(C, p).T
+
+
+def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercept: bool) -> Solve | None:
+    n, C = weight.shape
+    X, e = Z[:, :-1], Z[:, -1]
+    eye = np.eye(C)
+    G = np.linalg.inv(curvature + FLOOR * eye)
+    M = np.empty((C, n, C, n))
+    for c in range(C):
+        for d in range(c + 1):
+            M[c, :, d, :] = M[d, :, c, :] = (X * G[:, c, d]) @ X.T
+    M = M.reshape(C * n, C * n)
+    M.flat[:: C * n + 1] += 1.0 / weight.T.ravel()
+    solve = _positive(M)
+    if solve is None:
+        return None
+    borders = np.column_stack([solve(np.kron(row, e)) for row in eye])
+    square = np.kron(eye, e) @ borders
+
+    def solution(right: Matrix) -> Matrix:
+        held = np.einsum("icd,id->ic", G, right[:-1])
+        z = solve((X @ held).T.ravel())
+        beta = np.zeros(C)
+        if intercept:
+            beta = np.linalg.solve(square, right[-1] - np.kron(eye, e) @ z)
+            z = z + borders @ beta
+        rest = right[:-1] - X.T @ z.reshape(C, n).T
+        return np.vstack([np.einsum("icd,id->ic", G, rest), beta])
+
+    return solution
+
+
+def _positive(A: Matrix) -> Callable[[Vector], Vector] | None:
+    """What solves with A, scaled to a unit diagonal; a little is added to that if A is singular."""
+    diagonal = np.diagonal(A)
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    A = A * np.outer(scale, scale)
+    for jitter in JITTERS:
+        np.fill_diagonal(A, 1.0 + jitter)
+        factor, info = lapack.dpotrf(A.T, lower=0, clean=0)
+        if not info:
+            return lambda right: np.asarray(scale * lapack.dpotrs(factor, scale * right, lower=0)[0])
+    return None
