@@ -186,7 +186,11 @@ class JointObjective:
         parts = [balanced(row, (audit.negative, audit.positive)) for row, audit in pairs]
         linear, square, pulls = zip(*parts, strict=True)
         bound = self._dual_value(best, sum(linear), sum(square), np.stack(pulls))
-        if not all(self.single.free_features_balance(audit.loss, RESIDUE) for audit in audits):
+        rows = zip(self.classes, self.matrix(best), strict=True)
+        if not (
+            all(self.single.free_features_balance(audit.loss, RESIDUE) for audit in audits)
+            and all(replace(self.single, rows=part).free_features_are_clear(row) for part, row in rows)
+        ):
             bound = 0.0
         at = Evaluated(theta, value, gradient, lower_bound=bound)
         return at, Certificate(self.stationarity(at), self.relative_gap(value, bound))

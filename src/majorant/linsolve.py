@@ -20,6 +20,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigh, lapack, qr, svd
 
 from majorant.blas import own_threads
@@ -92,17 +93,36 @@ def solve_centred(A: Matrix, g: Vector) -> Vector:
     With that of the intercept, what is left is the curvature of centred features: columns far from zero do no
     harm.
     """
+    centred, border, constant = _centred(A)
+    right = np.where(constant, 0.0, g[:-1] - border * g[-1])
+    d = solve_positive(centred, right, floor=CENTRED_FLOOR)
+    return np.append(d, (g[-1] / A[-1, -1] if A[-1, -1] > 0.0 else 0.0) - border @ d)
+
+
+def flat_directions(A: Matrix) -> Matrix:
+    """The directions along which A, with its last coordinate eliminated, has no curvature but rounding.
+
+    As columns, each of length 1 in the units of A's diagonal.
+    """
+    centred, border, constant = _centred(A)
+    diagonal = np.where(constant, 1.0, np.diagonal(centred))
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    eigenvalues, V = np.linalg.eigh(centred * np.outer(scale, scale))
+    D = scale[:, np.newaxis] * V[:, eigenvalues < FLAT]
+    D[constant] = 0.0  # a constant column is a multiple of the intercept's
+    D = D[:, np.any(D != 0.0, axis=0)]
+    return np.vstack([D, -border @ D])
+
+
+def _centred(A: Matrix) -> tuple[Matrix, Vector, NDArray[np.bool_]]:
+    """A without its last coordinate; what that is for each of the others; and which of these are constant."""
     last = float(A[-1, -1])
-    if not last > 0.0:
-        return np.append(solve_positive(A[:-1, :-1], g[:-1], floor=CENTRED_FLOOR), 0.0)
-    border = A[-1, :-1] / last
+    border = A[-1, :-1] / last if last > 0.0 else np.zeros(len(A) - 1)
     centred = A[:-1, :-1] - np.outer(border, A[-1, :-1])
     # What rounding has left of the diagonal of a constant column is no curvature.
     constant = np.diagonal(centred) <= CENTRED_FLOOR * np.diagonal(A)[:-1]
     centred[constant] = centred[:, constant] = 0.0
-    right = np.where(constant, 0.0, g[:-1] - border * g[-1])
-    d = solve_positive(centred, right, floor=CENTRED_FLOOR)
-    return np.append(d, g[-1] / last - border @ d)
+    return centred, border, constant
 
 
 def _solve_across_flat(A: Matrix, g: Vector, noise: float) -> Vector | None:

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from majorant.duality import Dual, relative_gap
 from majorant.errors import ScaleError
-from majorant.linsolve import solve_centred
+from majorant.linsolve import flat_directions, solve_centred
 from majorant.potentials import L1, L2, Potential
 from majorant.rows import Rows
 from majorant.rows.protocol import LossSum
@@ -49,6 +49,8 @@ FREE_STEPS = 20
 # the one that an estimate need not mind.
 RESIDUE = 1e-9
 NEAR_BALANCE = 1e-4
+# The squared length, relative, that rounding leaves of a combination of features that is zero.
+EXACT = 1e-24
 # The weight of a majorant, relative to the curvature of the loss, that is none.
 NOTHING = 1e-16
 
@@ -184,7 +186,7 @@ class Objective:
         if best is not theta:
             audit = self.rows.audit(best, lengths=False)
         bound = self._dual.value(best, (audit.negative, audit.positive))
-        if not self.free_features_balance(audit.loss, RESIDUE):
+        if not (self.free_features_balance(audit.loss, RESIDUE) and self.free_features_are_clear(best)):
             bound = 0.0
         at = Evaluated(theta, value, gradient, lower_bound=bound)
         return at, Certificate(self.stationarity(at), self.relative_gap(value, bound))
@@ -228,6 +230,20 @@ class Objective:
             return True
         pulls = np.abs(loss.gradient[self.free]) * self._inverse_lengths[self.free]
         return bool(np.max(pulls) <= share * 2.0 * math.sqrt(loss.value))
+
+    def free_features_are_clear(self, theta: Vector) -> bool:
+        """Whether features without penalty depend on each other exactly, or not nearly.
+
+        Along a direction in which they nearly do, a coefficient may go so far that a pull which looks like
+        rounding matters, and nothing bounds Φ. H does not tell such a direction from an exact dependence, as
+        its rounding is that of squares; the rows do.
+        """
+        if not len(self.free):
+            return True
+        directions = flat_directions(self.rows.curvature(theta, self.free))
+        D = np.zeros((self.size, directions.shape[1]))
+        D[np.append(self.free, self.size - 1)] = directions
+        return not D.size or bool(np.all(np.diagonal(self.rows.gram_along(D)) <= EXACT))
 
     def relative_gap(self, value: float, bound: float) -> float:
         """How far Φ can be above its minimum, relative to Φ, by a lower bound of the minimum."""

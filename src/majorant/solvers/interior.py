@@ -31,6 +31,7 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from majorant.joint import AnyObjective, JointObjective
 from majorant.rows import MemoryRows
@@ -39,7 +40,7 @@ from majorant.status import Evaluated, Iterate, Matrix, Underway, Vector
 
 MAX_STEPS = 100
 # Iterates of another method, underway or not, after which this one takes over; and those that finish it.
-PATIENCE_WITH_OTHERS = 20
+PATIENCE_WITH_OTHERS = 12
 FINISHING = 4
 # Steps in which neither the gap nor μ has halved, after which rounding is all that is left.
 PATIENCE = 20
@@ -52,8 +53,12 @@ GAP = 1e-11
 TO_BOUNDARY = 0.99
 # A coefficient whose penalty is below so many times μ is taken for zero.
 ZERO_WIDTHS = 30.0
+# How many times Φ the width of a cone, κδ, is at most.
+WIDE = 1e6
 # The pull on a feature without any penalty, relative to the largest that it could be, that is only rounding.
 RESIDUE = 1e-9
+# The relative size of a singular value that is zero.
+RANK = 1e-13
 # The rounding of a bound, relative to the sums that it is the difference of.
 ROUNDING = 1e-13
 EPSILON = float(np.finfo(float).eps)
@@ -139,6 +144,9 @@ class _Problem(ScaledRows):
         self.slope = steepest * factor * self.inverse / self.scale
         self.width = (potential.kink_width or 0.0) * self.unit
         self.ridge = (curvature * factor + objective.eta) * self.inverse**2 / self.scale
+        # The features that have a cone, and the ridge of those that have none.
+        self.kinked = np.flatnonzero(self.slope > 0.0)
+        self.curved = self.ridge.copy()
 
     # The value and the bound -------------------------------------------------------------------
 
@@ -150,9 +158,26 @@ class _Problem(ScaledRows):
         rounded = square / np.maximum(np.sqrt(square + self.width**2) + self.width, TINY)
         return float(np.sum(slack * slack) + self.slope @ rounded + 0.5 * self.ridge @ square)
 
-    def bound(self, a: Matrix, theta: Matrix) -> float:
+    def _projected(self, a: Matrix, free: NDArray[np.bool_]) -> Matrix:
+        """The dual variables nearest to these that pull features without penalty, and the intercept, nowhere.
+
+        Near in units of themselves, so that they stay positive. By singular vectors, and not by squares, in
+        which directions along which features nearly depend on each other are lost.
+        """
+        columns = self.Z[:, np.append(free, self.intercept)]
+        projected = np.zeros_like(a)
+        for c in range(a.shape[1]):
+            root = np.sqrt(a[:, c])
+            pulled = (root * self.y[:, c])[:, np.newaxis] * columns
+            sizes = norms(pulled.T)
+            U, singular, _ = np.linalg.svd(pulled / np.where(sizes > 0.0, sizes, 1.0), full_matrices=False)
+            U = U[:, singular > RANK * singular[0]]
+            projected[:, c] = root * np.maximum(root - U @ (U.T @ root), 0.0)
+        return projected
+
+    def bound(self, a: Matrix, theta: Matrix, *, projected: bool = False) -> float:
         """A lower bound of the minimum from the dual variables of the rows, made feasible (`duality.py`)."""
-        if self.intercept:
+        if self.intercept and not projected:
             pulls = self.y * self.e[:, np.newaxis] * a
             positive, negative = np.maximum(pulls, 0.0).sum(axis=0), -np.minimum(pulls, 0.0).sum(axis=0)
             least = np.minimum(positive, negative)
@@ -173,6 +198,8 @@ class _Problem(ScaledRows):
         beyond = np.where(bare, np.maximum(size - self.slope, 0.0), 0.0)
         if np.any(beyond[free] > RESIDUE * math.sqrt(square)):
             return 0.0
+        if free.any() and not projected:
+            return self.bound(self._projected(a, free), theta, projected=True)
         beyond[kinked & (beyond > ROUNDING * math.sqrt(square))] = 0.0
         residue = 2.0 * float(beyond @ norms(W))
         held = (size - beyond)[kinked]
@@ -197,6 +224,7 @@ class _Problem(ScaledRows):
         state = self._start()
         value, bound, halved, least = math.inf, 0.0, 0, (math.inf, math.inf)
         for step in range(MAX_STEPS):
+            state = self._without_wide_cones(state, min(value, 1.0))
             mu = state.complementarity()
             theta = self._with_zeros(state.theta, mu)
             value, bound = min(value, self.value(theta)), max(bound, self.bound(state.a, state.theta))
@@ -212,7 +240,8 @@ class _Problem(ScaledRows):
                 if self.value(beyond) == 0.0:
                     yield self.raw(beyond), 0.0
                     return
-            moved = self._step(state, mu)
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+                moved = self._step(state, mu)  # what is not finite is looked for
             if moved is None:
                 return
             state = moved
@@ -220,11 +249,27 @@ class _Problem(ScaledRows):
     def _start(self) -> _State:
         (n, p), C = self.Z.shape, self.y.shape[1]
         a, r = np.full((n, C), 2.0), np.ones((n, C))
-        kinked = self.slope > 0.0
-        primal, dual = np.zeros((2, int(np.count_nonzero(kinked)), C + 2))
-        dual[:, 0], primal[:, -1] = self.slope[kinked], self.width[kinked]
-        primal[:, 0] = np.hypot(self.width[kinked], 2.0 / self.slope[kinked])
+        slope, width = self.slope[self.kinked], self.width[self.kinked]
+        primal, dual = np.zeros((2, len(self.kinked), C + 2))
+        dual[:, 0], primal[:, -1] = slope, width
+        # On the central path, with μ = 2 for cones as for rows.
+        primal[:, 0] = 1.0 / slope + np.hypot(1.0 / slope, width)
+        dual[:, -1] = -slope * width / primal[:, 0]
         return _State(np.zeros((p, C)), a, r, primal, dual)
+
+    def _without_wide_cones(self, state: _State, value: float) -> _State:
+        """The state without the cones of features whose penalty is a ridge as far as Φ lets them go.
+
+        Where Φ is no larger than `value`, so is the penalty, and ‖W_i‖² ≤ 2 δ value/κ is small beside δ².
+        Such cones would be so flat that rounding spoils them.
+        """
+        wide = self.slope[self.kinked] * self.width[self.kinked] > WIDE * value
+        if not wide.any():
+            return state
+        ridges = self.kinked[wide]
+        self.curved[ridges] += self.slope[ridges] / self.width[ridges]
+        self.kinked = self.kinked[~wide]
+        return state._replace(primal=state.primal[~wide], dual=state.dual[~wide])
 
     def _with_zeros(self, theta: Matrix, mu: float) -> Matrix:
         """What is zero but for μ is zero, where the kink is sharp, if Φ does not rise by it."""
@@ -237,17 +282,17 @@ class _Problem(ScaledRows):
         """One step of all variables; None where the equations cannot be solved any more."""
         theta, a, r, primal, dual = state
         Z, y, W = self.Z, self.y, theta[:-1]
-        C, kinked = y.shape[1], np.flatnonzero(self.slope > 0.0)
+        C, kinked = y.shape[1], self.kinked
         cones = _Cones(primal, dual)
         weight = 1.0 / (0.5 + r / a)
-        curvature = self.ridge[:, np.newaxis, np.newaxis] * np.eye(C)
+        curvature = self.curved[:, np.newaxis, np.newaxis] * np.eye(C)
         curvature[kinked] += cones.curvature
         solve = equations(Z, weight, curvature, intercept=self.intercept)
         if solve is None:
             return None
         residual = y * (Z @ theta) - self.e[:, np.newaxis] + 0.5 * a - r
         right = Z.T @ (y * a)
-        right[:-1] -= self.ridge[:, np.newaxis] * W
+        right[:-1] -= self.curved[:, np.newaxis] * W
         right[kinked] += dual[:, 1:-1]  # which is -T
 
         def direction(row_target: Matrix | float, cone_target: Matrix) -> _State:

@@ -28,7 +28,7 @@ from majorant.status import Evaluated, Matrix, Vector
 ACCURACY = 0.05
 # Flops of the sweeps between two solves on the support.
 SWEEP_WORK = 3e6
-ROUNDS = 30
+ROUNDS = 10
 SMOOTH_STEPS = 30
 # How often a step on the support is cut before sweeping again.
 DROPS = 20
