@@ -22,7 +22,9 @@ class PenaltyOptions:
             metavar="NAME", help="hyperbolic (smooth l1), welsch, l1, l2, none.  [default: hyperbolic]"
         ),
     ] = None
-    delta: Annotated[float, typer.Option(help="Smoothing of hyperbolic and welsch.")] = 1e-4
+    delta: Annotated[
+        float | None, typer.Option(help="Smoothing: 1e-9 for hyperbolic, 1e-4 for welsch, if not given.")
+    ] = None
     eta: Annotated[float, typer.Option(help="Strength of an additional ridge penalty.")] = 0.0
     intercept: Annotated[
         bool | None, typer.Option("--intercept/--no-intercept", help="Whether there is one.  [default: yes]")

@@ -88,7 +88,10 @@ def _facts(model: Model) -> dict[str, str]:
     if math.isfinite(estimator.lam_):  # of an imported model it is not known
         penalty += f", lam {estimator.lam_:.6g}"
     if estimator.penalty in ("hyperbolic", "welsch"):
-        penalty += f", delta {estimator.delta:g}"
+        from majorant.potentials import Potential
+
+        default = Potential.registry[estimator.penalty].default_delta
+        penalty += f", delta {default if estimator.delta is None else estimator.delta:g}"
     if estimator.eta:
         penalty += f", eta {estimator.eta:g}"
     classes = [str(label) for label in estimator.classes_]

@@ -129,7 +129,7 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         cv: Any = None,
         scoring: Any = None,
         selection: str = "best",
-        delta: float = 1e-4,
+        delta: float | None = None,
         eta: float = 0.0,
         penalty_factor: ArrayLike | None = None,
         solver: str | Solver = "auto",

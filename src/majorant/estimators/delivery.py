@@ -124,11 +124,7 @@ class _Delivery:
         objective, potential = self.objective, self.objective.potential
         sizes = objective.lengths(self.start.theta)
         if not isinstance(zero_tol, str):
-            small = (sizes <= zero_tol) & (sizes > 0.0)
-            if not small.any():
-                return self.start
-            rounded = self._evaluated(_without(self.start.theta, small))
-            return rounded if self._good(rounded) else self._polished(rounded, small)
+            return self._without_small(zero_tol)
         if not potential.smooth:
             return self._without_faint(sizes)
         if potential.zero_width == 0.0:
@@ -155,6 +151,20 @@ class _Delivery:
                 return polished
             order = order[: len(order) // 2]
         return self.start
+
+    def _without_small(self, zero_tol: float) -> Evaluated:
+        """No coefficient is left that is not larger than the number, also after optimising the others."""
+        at = self.start
+        zeros = np.zeros(len(self.objective.factor), dtype=np.bool_)
+        while True:
+            sizes = self.objective.lengths(at.theta)
+            small = (sizes <= zero_tol) & (sizes > 0.0)
+            if not small.any():
+                return at
+            zeros |= small
+            at = self._evaluated(_without(at.theta, small))
+            if not self._good(at):
+                at = self._polished(at, zeros)
 
     def _held(self, at: Evaluated, small: Mask, held: Vector) -> bool:
         return bool(np.all(self.objective.lengths(at.loss_gradient)[small] <= held[small]))

@@ -47,8 +47,9 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         "l1" λ|w|; "l2" λ/2 w²; "none"; the name of any registered `Potential`, or an object of that kind.
     lam : float, default=1.0
         The strength λ. For ℓ1 and ℓ2 it is 1/C in LinearSVC's terms. Ignored by a Potential object.
-    delta : float, default=1e-4
-        The smoothing δ of "hyperbolic" and "welsch": coefficients far below it mean zero.
+    delta : float, optional
+        The smoothing δ of "hyperbolic" and "welsch": coefficients far below it mean zero. By default 1e-9 for
+        "hyperbolic", so that exact zeros cost less than `tol`, and 1e-4 for "welsch".
     eta : float, default=0.0
         The strength η of the additional ridge penalty (elastic net).
     penalty_factor : array of shape (n_features,), optional
@@ -147,7 +148,7 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "penalty": [str, Potential],
         "lam": [Interval(Real, 0, None, closed="left")],
-        "delta": [Interval(Real, 0, None, closed="neither")],
+        "delta": [Interval(Real, 0, None, closed="neither"), None],
         "eta": [Interval(Real, 0, None, closed="left")],
         "penalty_factor": ["array-like", None],
         "solver": [str, Solver],
@@ -171,7 +172,7 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         penalty: str | Potential = "hyperbolic",
         *,
         lam: float = 1.0,
-        delta: float = 1e-4,
+        delta: float | None = None,
         eta: float = 0.0,
         penalty_factor: ArrayLike | None = None,
         solver: str | Solver = "auto",

@@ -37,6 +37,8 @@ class Potential(ABC):
     concave: ClassVar[bool] = False
     """Whether φ is concave on [0, ∞[, so that a tangent in |w| majorises it."""
     proximable: ClassVar[bool] = False
+    default_delta: ClassVar[float] = 1e-4
+    """The δ of an estimator that says none."""
     quadratic: ClassVar[bool] = False
     """Whether φ'' is the same everywhere."""
 
@@ -132,9 +134,9 @@ class Potential(ABC):
         raise MajorantError(f"the potential {self.name!r} has no closed-form proximal operator")
 
     @classmethod
-    def from_settings(cls, *, lam: float, delta: float) -> Self:
+    def from_settings(cls, *, lam: float, delta: float | None) -> Self:
         """Build the potential from the two numbers an estimator holds; each takes what it knows."""
-        known = {"lam": lam, "delta": delta}
+        known = {"lam": lam, "delta": cls.default_delta if delta is None else delta}
         names = cls._parameters()
         if unknown := names - known.keys():
             raise MajorantError(
@@ -169,7 +171,7 @@ class Potential(ABC):
         )
 
 
-def make_potential(penalty: str | Potential, *, lam: float, delta: float) -> Potential:
+def make_potential(penalty: str | Potential, *, lam: float, delta: float | None) -> Potential:
     """The potential that a name stands for; an object stands for itself."""
     if isinstance(penalty, Potential):
         return penalty
