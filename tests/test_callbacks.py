@@ -393,7 +393,7 @@ def test_an_iteration_is_a_task(binary):
 def test_the_estimator_on_offer_is_what_fit_would_leave(binary):
     """A callback's own True stops the fit, whose model is then the one that the callback saw."""
     X, _, y, _ = binary
-    options = {"penalty": "hyperbolic", "lam": 3.0, "delta": 0.01, "solver": "mm"}
+    options = {"penalty": "hyperbolic", "lam": 3.0, "delta": 0.01, "solver": "mm", "tol": 1e-3}
     recorder = Recorder(stop_at=6)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)

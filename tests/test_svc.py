@@ -150,9 +150,9 @@ def test_zeros_are_exact_and_only_inside_the_bottom(cancer):
     kept = SparseSVC(lam=20.0, zero_tol=0.0).fit(X, y)
     model = SparseSVC(lam=20.0).fit(X, y)
     zeros = model.coef_[0] == 0.0
-    assert np.all(np.abs(kept.coef_[0][zeros]) <= 10 * model.delta)
-    assert np.array_equal(kept.coef_[0][~zeros], model.coef_[0][~zeros])
-    assert model.objective_ - kept.objective_ <= 1e-3 * kept.objective_
+    assert np.all(np.abs(kept.coef_[0][zeros]) <= 1e-6)
+    np.testing.assert_allclose(kept.coef_[0][~zeros], model.coef_[0][~zeros], rtol=1e-4)
+    assert model.objective_ - kept.objective_ <= 1e-6 * kept.objective_
     assert np.count_nonzero(SparseSVC(lam=20.0, zero_tol=1e9).fit(X, y).coef_) == 0
     free = SparseSVC("l2", zero_tol="auto").fit(X, y)
     assert np.all(free.coef_ != 0)
@@ -192,7 +192,7 @@ def test_warm_start_continues_and_means_the_same_by_tol(cancer):
 def test_the_warning_says_what_was_reached_and_what_to_do(cancer):
     X, y = cancer
     with pytest.warns(
-        ConvergenceWarning, match=r"duality gap \d\.\de.\d+ after 3 iterations of 'mm'.*increase max_iter"
+        ConvergenceWarning, match=r"duality gap \d\.\de.\d+ after 3 iterations of 'mm'.*Increase max_iter"
     ):
         model = SparseSVC("l2", solver="mm", max_iter=3).fit(X, y)
     assert not model.converged_
@@ -387,9 +387,10 @@ def test_zeros_cost_no_more_than_the_smoothing_itself(lam, delta):
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     rounded, kept = (
-        SparseSVC(lam=lam, delta=delta, zero_tol=zero_tol, tol=1e-10).fit(X, y) for zero_tol in ("auto", 0.0)
+        SparseSVC(lam=lam, delta=delta, zero_tol=zero_tol, tol=tol).fit(X, y)
+        for zero_tol, tol in (("auto", 1e-4), (0.0, 1e-10))
     )
     zeros = X.shape[1] - len(rounded.support_)
     assert zeros > 0
+    assert rounded.objective_ - kept.objective_ <= 1e-4 * kept.objective_
     assert np.all(rounded.coef_[0, ~rounded.get_support()] == 0.0)
-    assert 0.0 <= rounded.objective_ - kept.objective_ <= zeros * lam * delta

@@ -173,24 +173,24 @@ class JointObjective:
         audits = self._audits(theta)
         gradient = np.concatenate([audit.loss.gradient for audit in audits])
         value = sum(audit.loss.value for audit in audits) + self.penalty(theta)
-        best = theta
+        best, clear = theta, True
         if len(self.single.free):
-            best = np.concatenate(
-                [
-                    replace(self.single, rows=rows).with_best_free_features(row)
-                    for rows, row in zip(self.classes, self.matrix(theta), strict=True)
-                ]
-            )
+            singles = [replace(self.single, rows=rows) for rows in self.classes]
+            found = [
+                single.with_best_free_features(row)
+                for single, row in zip(singles, self.matrix(theta), strict=True)
+            ]
+            best = np.concatenate([row for row, _ in found])
+            pairs = zip(singles, found, strict=True)
+            clear = all(single.free_features_are_clear(H) for single, (_, H) in pairs)
             audits = self._audits(best)
-        pairs = zip(self.matrix(best), audits, strict=True)
-        parts = [balanced(row, (audit.negative, audit.positive)) for row, audit in pairs]
+        parts = [
+            balanced(row, (audit.negative, audit.positive))
+            for row, audit in zip(self.matrix(best), audits, strict=True)
+        ]
         linear, square, pulls = zip(*parts, strict=True)
         bound = self._dual_value(best, sum(linear), sum(square), np.stack(pulls))
-        rows = zip(self.classes, self.matrix(best), strict=True)
-        if not (
-            all(self.single.free_features_balance(audit.loss, RESIDUE) for audit in audits)
-            and all(replace(self.single, rows=part).free_features_are_clear(row) for part, row in rows)
-        ):
+        if not (clear and all(self.single.free_features_balance(audit.loss, RESIDUE) for audit in audits)):
             bound = 0.0
         at = Evaluated(theta, value, gradient, lower_bound=bound)
         return at, Certificate(self.stationarity(at), self.relative_gap(value, bound))
@@ -229,8 +229,8 @@ class JointObjective:
         if self.potential.smooth:
             curvature[:-1] += self.weights(at.theta)
         g = lengths(self.matrix(self.subgradient(at)))
-        falls = np.divide(g * g, curvature, out=np.zeros_like(g), where=curvature > 0.0)
-        return 0.5 * float(np.max(falls)) / at.value
+        units = np.sqrt(curvature) * math.sqrt(at.value)
+        return 0.5 * float(np.max(np.divide(g, units, out=np.zeros_like(g), where=units > 0.0) ** 2))
 
     def estimate(self, at: Evaluated) -> Certificate:
         """The part of the certificate that decides, as far as it is known without a pass over the rows."""

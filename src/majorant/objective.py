@@ -39,7 +39,7 @@ from majorant.linsolve import flat_directions, solve_centred
 from majorant.potentials import L1, L2, Potential
 from majorant.rows import Rows
 from majorant.rows.protocol import LossSum
-from majorant.status import Certificate, Evaluated, Vector
+from majorant.status import Certificate, Evaluated, Matrix, Vector
 
 # The most features without any penalty for which a bound is looked for, by factorisations of their curvature,
 # and how many of these at most.
@@ -49,10 +49,14 @@ FREE_STEPS = 20
 # the one that an estimate need not mind.
 RESIDUE = 1e-9
 NEAR_BALANCE = 1e-4
+# The gradient along these features, relative to the root of the loss, that is rounding for certain.
+ROUNDING = 1e-14
 # The squared length, relative, that rounding leaves of a combination of features that is zero.
 EXACT = 1e-24
 # The weight of a majorant, relative to the curvature of the loss, that is none.
 NOTHING = 1e-16
+# The largest weight of a majorant, near the end of the range of numbers.
+HUGE = 1e290
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,11 +186,11 @@ class Objective:
             return self._certify_by_majorant(theta)
         audit = self.rows.audit(theta, lengths=False)
         value, gradient = audit.loss.value + self.penalty(theta), audit.loss.gradient
-        best = self.with_best_free_features(theta)
+        best, H = self.with_best_free_features(theta)
         if best is not theta:
             audit = self.rows.audit(best, lengths=False)
         bound = self._dual.value(best, (audit.negative, audit.positive))
-        if not (self.free_features_balance(audit.loss, RESIDUE) and self.free_features_are_clear(best)):
+        if not (self.free_features_balance(audit.loss, RESIDUE) and self.free_features_are_clear(H)):
             bound = 0.0
         at = Evaluated(theta, value, gradient, lower_bound=bound)
         return at, Certificate(self.stationarity(at), self.relative_gap(value, bound))
@@ -205,24 +209,27 @@ class Objective:
         fall = certificate.gap * upper.value / at.value
         return at, Certificate(self.stationarity(at) if math.isnan(fall) else fall)
 
-    def with_best_free_features(self, theta: Vector) -> Vector:
+    def with_best_free_features(self, theta: Vector) -> tuple[Vector, Matrix]:
         """θ with the features that go without penalty, and the intercept, where Φ is least given the others.
 
-        Newton's steps on these alone: near the minimum of Φ, one or two.
+        Newton's steps on these alone, near the minimum of Φ one or two; and their curvature there, or nearly.
         """
         if not len(self.free):
-            return theta
+            return theta, np.zeros((0, 0))
         where = np.append(self.free, self.size - 1)
-        best, least = theta, math.inf
+        best, least, H = theta, math.inf, np.zeros((0, 0))
         for _ in range(FREE_STEPS):
-            gradient = self.rows.loss(theta).gradient[where]
-            size = float(np.max(np.abs(gradient) * self._inverse_lengths[where]))
+            loss = self.rows.loss(theta)
+            size = float(np.max(np.abs(loss.gradient[where]) * self._inverse_lengths[where]))
             if not size < 0.5 * least:
                 break
             best, least = theta, size
+            if H.size and size <= ROUNDING * math.sqrt(loss.value):
+                break
+            H = self.rows.curvature(theta, self.free)
             theta = theta.copy()
-            theta[where] -= solve_centred(self.rows.curvature(theta, self.free), gradient)
-        return best
+            theta[where] -= solve_centred(H, loss.gradient[where])
+        return best, H
 
     def free_features_balance(self, loss: LossSum, share: float) -> bool:
         """Whether the loss pulls features without penalty by no more than a share of what it could."""
@@ -231,8 +238,8 @@ class Objective:
         pulls = np.abs(loss.gradient[self.free]) * self._inverse_lengths[self.free]
         return bool(np.max(pulls) <= share * 2.0 * math.sqrt(loss.value))
 
-    def free_features_are_clear(self, theta: Vector) -> bool:
-        """Whether features without penalty depend on each other exactly, or not nearly.
+    def free_features_are_clear(self, H: Matrix) -> bool:
+        """Whether features without penalty, of the curvature H, depend on each other exactly, or not nearly.
 
         Along a direction in which they nearly do, a coefficient may go so far that a pull which looks like
         rounding matters, and nothing bounds Φ. H does not tell such a direction from an exact dependence, as
@@ -240,7 +247,7 @@ class Objective:
         """
         if not len(self.free):
             return True
-        directions = flat_directions(self.rows.curvature(theta, self.free))
+        directions = flat_directions(H)
         D = np.zeros((self.size, directions.shape[1]))
         D[np.append(self.free, self.size - 1)] = directions
         return not D.size or bool(np.all(np.diagonal(self.rows.gram_along(D)) <= EXACT))
@@ -257,7 +264,7 @@ class Objective:
         """
         size = np.abs(theta[:-1])
         if self.potential.smooth:
-            ridge = self.factor * self.potential.weight(size) + self.eta
+            ridge = np.minimum(self.factor * self.potential.weight(size) + self.eta, HUGE)
             # Where next to nothing is left of a weight, nothing is: its inverse would be infinite.
             ridge[ridge <= NOTHING * self.rows.gram_diagonal[:-1]] = 0.0
             return replace(self, potential=L2(1.0), eta=0.0, penalty_factor=ridge)
@@ -279,8 +286,8 @@ class Objective:
         curvature = 2.0 * self.rows.gram_diagonal
         curvature[:-1] += self._penalty_curvature(at.theta)
         g = self.subgradient(at)
-        falls = np.divide(g * g, curvature, out=np.zeros_like(g), where=curvature > 0.0)
-        return 0.5 * float(np.max(falls)) / at.value
+        units = np.sqrt(curvature) * math.sqrt(at.value)
+        return 0.5 * float(np.max(np.divide(g, units, out=np.zeros_like(g), where=units > 0.0) ** 2))
 
     def estimate(self, at: Evaluated) -> Certificate:
         """The part of the certificate that decides, as far as it is known without a pass over the rows.

@@ -41,6 +41,7 @@ def check_potential(potential: Potential) -> None:
     _law_zeros(potential)
     _law_newton(potential)
     _law_conjugate(potential)
+    _law_excess(potential)
 
 
 def check_solver(solver: Solver, potential: Potential | None = None) -> None:
@@ -56,7 +57,8 @@ def check_solver(solver: Solver, potential: Potential | None = None) -> None:
     runs = [solve(solver, objective, start, tol=tol, max_iter=max_iter, seed=7) for _ in range(2)]
     result = runs[0]
     values = result.history.column("objective")
-    assert np.isclose(values[0], objective.evaluate(start).value), "the first iterate is not the start"
+    first = objective.evaluate(start).value + objective.constant
+    assert np.isclose(values[0], first), "the first iterate is not the start"
     if solver.monotone:
         assert np.all(np.diff(values) <= 1e-12 * np.abs(values[:-1])), "Φ increased"
     if not solver.stochastic:
@@ -196,6 +198,23 @@ def _law_conjugate(potential: Potential) -> None:
     assert np.all(np.abs(conjugate + value - slopes * w) <= slack), "φ*(φ'(w)) ≠ φ'(w) w - φ(w)"
     products = slopes[:, np.newaxis] * w
     assert np.all(conjugate[:, np.newaxis] + value >= products - slack), "φ*(u) + φ(w) < uw"
+
+
+def _law_excess(potential: Potential) -> None:
+    w = _points(potential)
+    value, at_zero = potential.value(w), potential.value(np.zeros(1))
+    excess = potential.excess(w)
+    assert potential.excess(np.zeros(1))[0] == 0.0, "`excess` is not zero at zero"
+    assert np.all(np.abs(excess - (value - at_zero)) <= 1e-12 * np.abs(value)), "`excess` ≠ φ(w) - φ(0)"
+    if potential.convex:
+        slopes = potential.derivative(w)
+        conjugate = potential.excess_conjugate(slopes)
+        slack = 1e-9 * (np.abs(value) + np.abs(slopes * w))
+        assert np.all(conjugate >= 0.0), "`excess_conjugate` < 0"
+        assert np.all(np.abs(conjugate + excess - slopes * w) <= slack), "`excess_conjugate` ≠ φ* + φ(0)"
+    if potential.kink_width is not None:
+        root = np.hypot(w, potential.kink_width)
+        assert np.allclose(value, potential.steepest * root), "φ is no kink rounded to `kink_width`"
 
 
 def _law_zeros(potential: Potential) -> None:

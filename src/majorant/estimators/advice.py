@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from majorant.duality import TINY
 from majorant.joint import AnyObjective, JointObjective
 from majorant.rows.block import Block
 from majorant.solvers import Solver
@@ -53,10 +52,11 @@ def what_limits(objective: AnyObjective) -> str:
     ranges = list(rows.ask(_weight_range))
     found += _wide("sample weights", [low for low, _ in ranges], [high for _, high in ranges])
     found += _wide("penalty factors", factor[factor > 0.0])
-    squares, around = rows.gram_diagonal[:-1], 0.5 * spread(rows)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares, around = rows.gram_diagonal[:-1], 0.5 * spread(rows)
     lengths = np.sqrt(around[around > 0.0])
     found += _wide("lengths of the features", lengths)
-    if np.any(squares > FAR**2 * np.maximum(around, TINY)) and rows.gram_diagonal[-1] > 0.0:
+    if np.any(around < squares / FAR**2) and rows.gram_diagonal[-1] > 0.0:
         found.append("features far from zero compared to their spread")
     if len(single.free):
         found.append("features without any penalty")

@@ -12,6 +12,7 @@ made only for callbacks that ask for it. Older versions have no `sklearn.callbac
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sklearn.base import _clone_parametrized
 
 from majorant.callbacks import Callback, LiveProgress, Progress, last_line
-from majorant.estimators.delivery import deliver
-from majorant.status import Certificate, Evaluated, Record, Result, Status
+from majorant.status import Certificate, Evaluated, History, Record, Result, Status
 
 if TYPE_CHECKING:
     from majorant.estimators.svc import SparseSVC
@@ -177,23 +177,27 @@ class _Iterations(Callback):
         return None
 
     def on_end(self, result: Result) -> None:
-        estimator = self._bridge.estimator
-        delivered = deliver(
-            self._objective, result, estimator.zero_tol, estimator.tol, self._bridge.training.dtype
-        )
-        model = self._model_at(delivered.iterate)
+        model = self._model_at(self._delivered(result).iterate, final=True)
         with self._bridge.lock:
             if self._step is not None:  # a step that was not taken: something else has ended the run
                 self._step.call_on_fit_task_end(estimator=self._bridge.estimator)
             if self._context is not self._bridge.root:
                 self._context.call_on_fit_task_end(**self._bridge.task, reconstruction_attributes=model())
 
-    def _model_at(self, iterate: Evaluated) -> Callable[[], dict[str, Any]]:
+    def _delivered(self, reached: Result | Evaluated) -> Result:
+        """What a run leaves that ended there."""
+        if isinstance(reached, Evaluated):
+            reached = Result(reached, Status.STOPPED, 0, Certificate(math.nan), History())
+        bridge = self._bridge
+        return bridge.training.delivered(self._objective, reached)
+
+    def _model_at(self, iterate: Evaluated, *, final: bool = False) -> Callable[[], dict[str, Any]]:
         """The fitted attributes if the run ended here, when they are asked for."""
 
         def attributes() -> dict[str, Any]:
             bridge = self._bridge
-            bridge.theta[self._rows] = iterate.theta.reshape(-1, bridge.theta.shape[1])
+            theta = iterate.theta if final else self._delivered(iterate).iterate.theta
+            bridge.theta[self._rows] = theta.reshape(-1, bridge.theta.shape[1])
             return bridge.training.coefficients(bridge.theta)
 
         return attributes

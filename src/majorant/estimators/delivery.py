@@ -19,6 +19,8 @@ and so on. Potentials with a kink have exact zeros already, but for those that w
 the solver stopped: what is faint is set to zero if zero holds it and Φ does not rise. ℓ2 and "none" have no
 zeros to find: their width is 0.
 
+Of a run that has not converged, what means zero is set to zero if Φ does not rise by more than the tolerance.
+
 A number as `zero_tol` is obeyed, whatever it costs; the status says if that is more than the tolerance.
 """
 
@@ -84,10 +86,7 @@ class _Delivery:
     def __init__(self, objective: AnyObjective, result: Result, tol: float) -> None:
         self.objective, self.result, self.tol = objective, result, tol
         self.start = result.iterate
-        # What zeros and rounding are allowed to reach: the tolerance, or no more than the solver left.
-        self.limit = (
-            max(tol, result.certificate.error) if math.isfinite(result.certificate.error) else math.inf
-        )
+        self.converged = result.status is Status.CONVERGED
 
     # What is claimed ---------------------------------------------------------------------------
 
@@ -108,11 +107,12 @@ class _Delivery:
         return status
 
     def _good(self, at: Evaluated) -> bool:
-        """Whether a point after zeros, or rounding, is within the limit."""
-        if self.objective.bounded:
-            return self.objective.relative_gap(at.value, at.lower_bound) <= self.limit
-        # Where nothing bounds Φ, it must not rise either.
-        return at.value <= (1.0 + self.tol) * self.start.value and self.certificate(at).error <= self.limit
+        """Whether a point after zeros, or rounding, is within the tolerance, or no worse than the start."""
+        if self.converged and self.objective.bounded:
+            return self.objective.relative_gap(at.value, at.lower_bound) <= self.tol
+        if not at.value <= (1.0 + self.tol) * self.start.value:
+            return False
+        return not self.converged or self.certificate(at).error <= self.tol
 
     def _evaluated(self, theta: Vector) -> Evaluated:
         return replace(self.objective.evaluate(theta), lower_bound=self.start.lower_bound)
@@ -132,11 +132,13 @@ class _Delivery:
         held = BORDER * objective.factor * potential.steepest
         pulls = objective.lengths(self.start.loss_gradient)
         small = (sizes <= potential.zero_width) & (sizes > 0.0) & (pulls <= held)
+        if potential.kink_width is not None:  # which may be narrower than θ is exact
+            small |= self._faint(sizes, held)
         order = np.flatnonzero(small)
-        if potential.convex:
-            costs = self._costs(pulls)[order]
-            order = order[np.argsort(costs, kind="stable")]
-            room = BUDGET * (self.limit * self.start.value - (self.start.value - self.start.lower_bound))
+        costs = self._costs(pulls)[order]
+        order = order[np.argsort(costs, kind="stable")]
+        if self.converged:
+            room = BUDGET * (self.tol - self.result.certificate.error) * self.start.value
             order = order[: np.searchsorted(np.cumsum(np.sort(costs)), room)]
         for _ in range(HALVINGS):
             if not len(order):
@@ -144,10 +146,10 @@ class _Delivery:
             small = np.zeros(len(sizes), dtype=np.bool_)
             small[order] = True
             rounded = self._evaluated(_without(self.start.theta, small))
-            if self._good(rounded) and potential.convex:
+            if self._good(rounded) and self._held(rounded, small, held):
                 return rounded
             polished = self._polished(rounded, small)
-            if self._good(polished) and self._held(polished, small, held):
+            if polished is not rounded and self._good(polished) and self._held(polished, small, held):
                 return polished
             order = order[: len(order) // 2]
         return self.start
@@ -170,8 +172,11 @@ class _Delivery:
         return bool(np.all(self.objective.lengths(at.loss_gradient)[small] <= held[small]))
 
     def _costs(self, pulls: Vector) -> Vector:
-        """What a zero costs, feature by feature, to first order."""
+        """What a zero costs, feature by feature, to first order: Fenchel's gap, or that of the majorant."""
         factor, potential = self.objective.factor, self.objective.potential
+        if not potential.convex:
+            weight = factor * potential.weight(np.zeros(1))[0]
+            return 0.5 * pulls**2 / np.where(weight > 0.0, weight, np.inf)
         slopes = np.minimum(pulls / np.where(factor > 0.0, factor, 1.0), potential.steepest)
         return np.asarray(factor * potential.excess_conjugate(slopes))
 
@@ -179,8 +184,7 @@ class _Delivery:
         """A kink: what moves the margins next to nothing, and is pulled less than zero holds, is zero."""
         objective, at = self.objective, self.start
         held = objective.factor * objective.potential.slope_at_zero
-        faint = sizes * objective.column_lengths <= FAINT * math.sqrt(max(at.value, 0.0))
-        faint &= (sizes > 0.0) & (objective.lengths(at.loss_gradient) < held)
+        faint = self._faint(sizes, held)
         while faint.any():
             rounded = self._evaluated(_without(at.theta, faint))
             pulled = faint & (objective.lengths(rounded.loss_gradient) > held)
@@ -189,10 +193,16 @@ class _Delivery:
             faint &= ~pulled
         return at
 
+    def _faint(self, sizes: Vector, held: Vector) -> Mask:
+        """What moves the margins next to nothing, and is pulled less than zero can hold."""
+        objective, at = self.objective, self.start
+        faint = sizes * objective.column_lengths <= FAINT * math.sqrt(max(at.value, 0.0))
+        return np.asarray(faint & (sizes > 0.0) & (objective.lengths(at.loss_gradient) < held))
+
     def _polished(self, at: Evaluated, zeros: Mask) -> Evaluated:
         """The point after minimising Φ over the features that are not zero."""
         objective, theta = self.objective, at.theta
-        if self.result.status is Status.INTERRUPTED:
+        if not self.converged:
             return at
         rest = np.flatnonzero((objective.lengths(theta) > 0.0) | ((objective.factor == 0.0) & ~zeros))
         matrix = theta.reshape(-1, len(zeros) + 1)

@@ -187,7 +187,7 @@ class Training:
                 solver, objective, start, tol=self.estimator.tol, max_iter=self.estimator.max_iter,
                 seed=self.seed, callbacks=watchers,
             )  # fmt: skip
-            return result, self._delivered(objective, result)
+            return result, self.delivered(objective, result)
 
         with one_thread():
             jobs = min(effective_n_jobs(self.estimator.n_jobs), len(objectives))
@@ -203,7 +203,7 @@ class Training:
             self._starts = [result.iterate.theta for result, _ in ended]
         return [delivered for _, delivered in ended]
 
-    def _delivered(self, objective: AnyObjective, result: Result) -> Result:
+    def delivered(self, objective: AnyObjective, result: Result) -> Result:
         """The result with the coefficients that the user gets."""
         estimator = self.estimator
         with np.errstate(over="ignore", invalid="ignore"):

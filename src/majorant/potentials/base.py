@@ -37,7 +37,7 @@ class Potential(ABC):
     concave: ClassVar[bool] = False
     """Whether φ is concave on [0, ∞[, so that a tangent in |w| majorises it."""
     proximable: ClassVar[bool] = False
-    default_delta: ClassVar[float] = 1e-4
+    default_delta: ClassVar[float] = 1e-6
     """The δ of an estimator that says none."""
     quadratic: ClassVar[bool] = False
     """Whether φ'' is the same everywhere."""

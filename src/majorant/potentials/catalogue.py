@@ -36,7 +36,7 @@ class Hyperbolic(Potential):
     convex = True
     # A coefficient that means zero costs up to λ δ when it is set to zero, as a rule less than the tolerance.
     # (With the paper's 1e-4, most zeros would cost more.)
-    default_delta = 1e-9
+    default_delta = 1e-12
 
     def __post_init__(self) -> None:
         _require("lam", self.lam, positive=False)
@@ -98,6 +98,7 @@ class Welsch(Potential):
     name = "welsch"
     formula = "λ (1 − exp(−w²/2δ²))"
     convex = False
+    default_delta = 1e-6
 
     def __post_init__(self) -> None:
         _require("lam", self.lam, positive=False)

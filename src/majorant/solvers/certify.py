@@ -19,6 +19,6 @@ def certify(objective: AnyObjective, theta: Vector, tol: float) -> tuple[Evaluat
         return at, certificate
     majorant = objective.majorant(theta)
     upper = majorant.evaluate(theta).value
-    bound = max((point.lower_bound for point in interior_point(majorant)), default=0.0)
+    bound = max(point.lower_bound for point in interior_point(majorant) if isinstance(point, Evaluated))
     fall = majorant.relative_gap(upper, bound) * upper / at.value
     return at, Certificate(min(fall, certificate.stationarity))

@@ -35,6 +35,8 @@ JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
 # Newton's steps of `DenseRidge` at most, and the relative fall of Φ that ends them.
 RIDGE_STEPS = 100
 RIDGE_FALL = 1e-15
+# A ridge that leaves nothing of a coefficient, and whose square is a number; the loss has at most 2.
+INFINITE = 1e100
 TINY = float(np.finfo(float).tiny)
 
 
@@ -138,7 +140,7 @@ class DenseRidge:
         that of the problem plus the weight times the squared distance from θ.
         """
         rows = self.rows
-        ridge = np.append(problem.factor * rows.inverse**2 / rows.scale, 0.0)
+        ridge = np.append(np.minimum(problem.factor * rows.inverse**2 / rows.scale, INFINITE), 0.0)
         anchor = np.append(np.full(len(ridge) - 1, 2.0 * proximal), 0.0)
         start = rows.scaled(theta)
         found = [self._minimise(rows.y[:, c], ridge, anchor, start[:, c]) for c in range(start.shape[1])]

@@ -129,7 +129,7 @@ def solve(
         # Overflow ends in values that are not finite, which are looked for; a warning would say less.
         with np.errstate(over="ignore", invalid="ignore"), one_thread():
             status = run.follow(_iterates(solver, problem, start, seed), max_iter)
-        result = run.result(status, start)
+            result = run.result(status, start)
     except ClusterLostError as error:
         error.theta = None if run.last is None else run.last.theta
         raise

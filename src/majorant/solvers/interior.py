@@ -83,53 +83,56 @@ def or_interior_point(
         yield from iterates_from(theta)
         return
     best: Evaluated | None = None
-    if not _prefers_others(objective):
+    in_memory = _in_memory(objective)
+    rows = objective.single.rows if isinstance(objective, JointObjective) else objective.rows
+    if not in_memory and rows.n_samples <= rows.n_features:
+        # Other methods have matrices of all features there.
         best = objective.evaluate(theta)
         yield best
-    for n, at in enumerate(iterates_from(theta) if best is None else ()):
+    patience = PATIENCE_WITH_OTHERS
+    for at in iterates_from(theta) if best is None else ():
         if isinstance(at, Evaluated):
             if best is not None and np.array_equal(at.theta, best.theta):
                 break
             if best is None or at.value <= best.value:
                 best = at
         yield at
-        if n + 1 >= PATIENCE_WITH_OTHERS and best is not None:
+        # Points underway cost no pass over rows that are elsewhere.
+        patience -= in_memory or isinstance(at, Evaluated)
+        if patience <= 0 and best is not None:
             break
     assert best is not None
     bound = -math.inf
     for point in interior_point(objective):
-        bound = max(bound, point.lower_bound)
-        best = point if point.value < best.value else best
+        if isinstance(point, Evaluated):
+            bound = point.lower_bound
+            best = point if point.value < best.value else best
         yield Underway(best.theta, best.value)
-    if _prefers_others(objective):
-        for at in islice(iterates_from(best.theta), FINISHING):
-            if isinstance(at, Evaluated) and at.value < best.value:
-                best = at
-            yield Underway(best.theta, best.value)
+    for at in islice(iterates_from(best.theta), FINISHING if in_memory else 0):
+        if isinstance(at, Evaluated) and at.value < best.value:
+            best = at
+        yield Underway(best.theta, best.value)
     while True:
         yield replace(best, lower_bound=bound)
 
 
-def _prefers_others(objective: AnyObjective) -> bool:
-    """Whether to try another method first: not for fewer rows than features that are not in memory.
-
-    (There, other methods have matrices of all features.)
-    """
+def _in_memory(objective: AnyObjective) -> bool:
     rows = objective.single.rows if isinstance(objective, JointObjective) else objective.rows
-    return isinstance(rows, MemoryRows) or rows.n_samples > rows.n_features
+    return isinstance(rows, MemoryRows)
 
 
-def interior_point(objective: AnyObjective) -> Iterator[Evaluated]:
-    """Points of ever smaller gap, each with the best lower bound of the minimum so far."""
+def interior_point(objective: AnyObjective) -> Iterator[Iterate]:
+    """Points underway, and in the end the best one, with the best lower bound of the minimum.
+
+    Only the last is evaluated on the rows themselves.
+    """
     problem = _Problem(objective)
-    best = None
-    for theta, bound in problem.iterates():
-        at = objective.evaluate(theta)
-        if best is None or at.value < best.value or bound > best.lower_bound:
-            lower = bound if best is None else max(bound, best.lower_bound)
-            better = at if best is None or at.value < best.value else best
-            best = Evaluated(better.theta, better.value, better.loss_gradient, lower_bound=lower)
-        yield best
+    best, bound = (math.inf, objective.start()), -math.inf
+    for theta, value, lower in problem.iterates():
+        best = min(best, (value, theta), key=lambda pair: pair[0])
+        bound = max(bound, lower)
+        yield Underway(best[1], best[0])
+    yield replace(objective.evaluate(best[1]), lower_bound=bound)
 
 
 class _Problem(ScaledRows):
@@ -219,16 +222,17 @@ class _Problem(ScaledRows):
 
     # The method --------------------------------------------------------------------------------
 
-    def iterates(self) -> Iterator[tuple[Vector, float]]:
-        """Points in the user's coordinates, each with a lower bound, until rounding ends it."""
+    def iterates(self) -> Iterator[tuple[Vector, float, float]]:
+        """Points in the user's coordinates, Φ there and a lower bound, until rounding ends it."""
         state = self._start()
         value, bound, halved, least = math.inf, 0.0, 0, (math.inf, math.inf)
         for step in range(MAX_STEPS):
             state = self._without_wide_cones(state, min(value, 1.0))
             mu = state.complementarity()
             theta = self._with_zeros(state.theta, mu)
-            value, bound = min(value, self.value(theta)), max(bound, self.bound(state.a, state.theta))
-            yield self.raw(theta), self.scale * bound
+            here = self.value(theta)
+            value, bound = min(value, here), max(bound, self.bound(state.a, state.theta))
+            yield self.raw(theta), self.scale * here, self.scale * bound
             gap = value - bound
             if gap <= 0.5 * least[0] or mu <= 0.5 * least[1]:
                 least, halved = (min(gap, least[0]), min(mu, least[1])), step
@@ -238,7 +242,7 @@ class _Problem(ScaledRows):
                 beyond = (1.0 + BEYOND) * theta
                 beyond[:-1][self.slope + self.ridge > 0.0] = 0.0
                 if self.value(beyond) == 0.0:
-                    yield self.raw(beyond), 0.0
+                    yield self.raw(beyond), 0.0, 0.0
                     return
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
                 moved = self._step(state, mu)  # what is not finite is looked for

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from majorant.joint import AnyObjective, JointObjective
+from majorant.objective import HUGE
 from majorant.potentials import L2
 from majorant.rows import Rows
 from majorant.solvers.dense import TINY, DenseRidge, small_enough
@@ -124,7 +125,8 @@ class _Reweighted:
     def _weights(self, theta: Vector, potential: Any) -> Vector:
         """The ridge that majorises the penalty at θ."""
         objective = self.objective
-        return np.asarray(objective.factor * potential.weight(objective.lengths(theta)) + objective.eta)
+        weights = objective.factor * potential.weight(objective.lengths(theta)) + objective.eta
+        return np.asarray(np.minimum(weights, HUGE))
 
     def _minimise(
         self, theta: Vector, ridge: Vector, proximal: float = 0.0
