@@ -68,17 +68,41 @@ def test_the_estimate_is_the_gap_where_the_intercept_is_at_its_best():
     assert objective.estimate(at).gap == pytest.approx(objective.certify(at.theta)[1].gap, rel=1e-6)
 
 
-def test_no_gap_without_convexity_or_with_a_feature_that_nothing_penalises():
+def test_no_gap_without_convexity():
     X, y, s, _ = random_problem()
-    rows = MemoryRows(X, y, s)
-    for potential, factor in [
-        (Welsch(1.0, 0.1), None),
-        (Zero(), None),
-        (L1(1.0), np.array([0, 1, 1, 1, 1, 1.0])),
-    ]:
-        _, certificate = Objective(rows, potential, 0.0, factor).certify(np.zeros(7))
-        assert math.isnan(certificate.gap)
-        assert certificate.error == certificate.stationarity
+    _, certificate = Objective(MemoryRows(X, y, s), Welsch(1.0, 0.1)).certify(np.zeros(7))
+    assert math.isnan(certificate.gap)
+    assert certificate.error == certificate.stationarity
+
+
+@pytest.mark.parametrize(("potential", "factor"), [(Zero(), None), (L1(1.0), np.array([0, 0, 1, 1, 1, 1.0]))])
+def test_features_without_penalty_are_constraints_of_the_dual(potential, factor):
+    X, y, s, _ = random_problem(duplicate=False, constant=False)
+    objective = Objective(MemoryRows(X, y, s), potential, 0.0, factor)
+    best = solve(Newton(), objective, tol=1e-11).iterate
+    rng = np.random.default_rng(1)
+    for distance in (0.0, 1e-6, 1e-3, 0.3, 3.0):
+        for _ in range(10):
+            at, certificate = objective.certify(best.theta + distance * rng.standard_normal(7))
+            assert at.lower_bound <= best.value * (1.0 + 1e-11)
+            assert certificate.gap == pytest.approx((at.value - at.lower_bound) / at.value)
+        if distance == 1e-6:
+            assert certificate.gap < 1e-4, "the bound is no use near the optimum"
+
+
+def test_features_that_nearly_depend_on_each_other_and_have_no_penalty_have_no_bound():
+    """A direction along which a coefficient could go far is told from an exact dependence."""
+    X, y, s, _ = random_problem(duplicate=False, constant=False)
+    rng = np.random.default_rng(2)
+    for noise, bounded in ((0.0, True), (1e-9, False), (1e-2, True)):
+        twice = np.column_stack([X, X[:, 0] + noise * rng.standard_normal(len(X))])
+        objective = Objective(MemoryRows(twice, y, s), Zero())
+        theta = np.append(
+            solve(Newton(), Objective(MemoryRows(X, y, s), Zero()), tol=1e-11).iterate.theta, 0.0
+        )
+        theta[-1], theta[-2] = theta[-2], 0.0
+        at, _ = objective.certify(theta)
+        assert (at.lower_bound > 0.0) == bounded
 
 
 def test_a_class_without_active_rows_leaves_the_trivial_bound():

@@ -27,6 +27,7 @@ features unrelated to them) is rounding, and that much is taken instead.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -67,6 +68,16 @@ class Objective:
     potential: Potential
     eta: float = 0.0
     penalty_factor: Vector | None = None
+
+    @property
+    def single(self) -> Objective:
+        """The problem itself: what one of several classes (`joint.py`) has for each of them."""
+        return self
+
+    @property
+    def classes(self) -> Sequence[Rows]:
+        """The rows of every class: of one."""
+        return (self.rows,)
 
     @cached_property
     def factor(self) -> Vector:

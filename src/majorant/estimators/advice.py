@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from majorant.joint import AnyObjective, JointObjective
+from majorant.joint import AnyObjective
 from majorant.rows.block import Block
 from majorant.solvers import Solver
 from majorant.solvers.reweighted import spread
@@ -46,7 +46,7 @@ def _what_to_do(status: Status, solver: Solver, objective: AnyObjective) -> str:
 
 def what_limits(objective: AnyObjective) -> str:
     """What makes rounding matter in a problem: a sentence."""
-    single = objective.single if isinstance(objective, JointObjective) else objective
+    single = objective.single
     rows, factor = single.rows, single.factor
     found = []
     ranges = list(rows.ask(_weight_range))

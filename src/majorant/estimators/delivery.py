@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from majorant.joint import AnyObjective, JointObjective
-from majorant.solvers import Newton, solve
+from majorant.solvers import Solver, choose_solver, solve
 from majorant.solvers.certify import certify
 from majorant.solvers.joint import JointNewton
 from majorant.status import Certificate, Evaluated, Result, Status, Vector
@@ -208,7 +208,7 @@ class _Delivery:
         matrix = theta.reshape(-1, len(zeros) + 1)
         where = np.append(rest, len(zeros))
         start, factor = matrix[:, where].ravel(), objective.factor[rest]
-        solver: Newton | JointNewton
+        solver: Solver
         restricted: AnyObjective
         if isinstance(objective, JointObjective):
             classes = [rows.columns(rest) for rows in objective.classes]
@@ -216,9 +216,7 @@ class _Delivery:
             solver = JointNewton()
         else:
             restricted = replace(objective, rows=objective.rows.columns(rest), penalty_factor=factor)
-            solver = Newton()
-        if solver.objection(restricted) is not None:
-            return at
+            solver = choose_solver(restricted)
         polished = solve(solver, restricted, start, tol=POLISH_ACCURACY * self.tol, max_iter=POLISH_STEPS)
         moved = np.zeros_like(matrix)
         moved[:, where] = polished.iterate.theta.reshape(len(matrix), -1)

@@ -73,13 +73,16 @@ def certificate(subject: Subject) -> str:
             f"(the tolerance is {number(model.tol, 2)}). This is a proof: the duality gap shows that no "
             f"coefficients whatsoever have an objective below {number(model.lower_bound_, 6)}."
         )
-    reason = (
-        "because the penalty is not convex: this is a local minimum, and there may be lower ones"
-        if not potential_of(subject).convex
-        else "because some feature has no penalty at all"
+    begin += (
+        f"The stationarity is {number(model.stationarity_, 2)} (the tolerance is {number(model.tol, 2)}): "
     )
+    if potential_of(subject).convex:
+        return begin + (
+            "no step along a single coefficient lowers the objective by a larger share. Nothing bounds how "
+            "far it is above its minimum, because too many features have no penalty at all."
+        )
     return begin + (
-        "The stationarity, the largest component of the gradient relative to where all coefficients are "
-        f"zero, is {number(model.stationarity_, 2)} (the tolerance is {number(model.tol, 2)}). Nothing "
-        f"bounds how far the objective is above its minimum, {reason}."
+        "minimising the tangent majorant from here lowers the objective by no larger share. Nothing bounds "
+        "how far it is above its minimum, because the penalty is not convex: this is a local minimum, and "
+        "there may be lower ones."
     )

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from majorant.joint import AnyObjective, JointObjective
+from majorant.joint import AnyObjective
 from majorant.rows.block import Block
 from majorant.status import Matrix, Vector
 
@@ -42,10 +42,8 @@ TINY = float(np.finfo(float).tiny)
 
 def small_enough(objective: AnyObjective) -> bool:
     """Whether a dense copy of the rows, and the equations of a step, are small."""
-    joint = isinstance(objective, JointObjective)
-    single = objective.single if joint else objective
-    n, p = single.rows.n_samples, single.size
-    return n * p <= MAX_ENTRIES and (len(objective.classes) if joint else 1) * min(n, p) <= MAX_UNKNOWNS
+    n, p = objective.single.rows.n_samples, objective.single.size
+    return n * p <= MAX_ENTRIES and len(objective.classes) * min(n, p) <= MAX_UNKNOWNS
 
 
 def norms(W: Matrix) -> Vector:
@@ -86,7 +84,7 @@ class ScaledRows:
     """
 
     def __init__(self, objective: AnyObjective) -> None:
-        classes = objective.classes if isinstance(objective, JointObjective) else [objective.rows]
+        classes = objective.classes
         design, first, s = map(np.concatenate, zip(*classes[0].ask(dense_rows), strict=True))
         others = [np.concatenate(list(rows.ask(_labels))) for rows in classes[1:]]
         used = s > 0.0
@@ -260,20 +258,20 @@ def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercep
     for c in range(C):
         for d in range(c + 1):
             M[c, :, d, :] = M[d, :, c, :] = (X * G[:, c, d]) @ X.T
-    M = M.reshape(C * n, C * n)
-    M.flat[:: C * n + 1] += 1.0 / weight.T.ravel()
-    solve = _positive(M)
+    square = M.reshape(C * n, C * n)
+    square.flat[:: C * n + 1] += 1.0 / weight.T.ravel()
+    solve = _positive(square)
     if solve is None:
         return None
-    borders = np.column_stack([solve(np.kron(row, e)) for row in eye])
-    square = np.kron(eye, e) @ borders
+    borders = np.column_stack([solve(np.concatenate([entry * e for entry in row])) for row in eye])
+    border = np.kron(eye, e) @ borders
 
     def solution(right: Matrix) -> Matrix:
         held = np.einsum("icd,id->ic", G, right[:-1])
         z = solve((X @ held).T.ravel())
         beta = np.zeros(C)
         if intercept:
-            beta = np.linalg.solve(square, right[-1] - np.kron(eye, e) @ z)
+            beta = np.linalg.solve(border, right[-1] - np.kron(eye, e) @ z)
             z = z + borders @ beta
         rest = right[:-1] - X.T @ z.reshape(C, n).T
         return np.vstack([np.einsum("icd,id->ic", G, rest), beta])

@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.joint import AnyObjective, JointObjective
+from majorant.joint import AnyObjective
 from majorant.rows import MemoryRows
 from majorant.solvers.dense import TINY, ScaledRows, equations, norms, small_enough
 from majorant.status import Evaluated, Iterate, Matrix, Underway, Vector
@@ -83,8 +83,8 @@ def or_interior_point(
         yield from iterates_from(theta)
         return
     best: Evaluated | None = None
-    in_memory = _in_memory(objective)
-    rows = objective.single.rows if isinstance(objective, JointObjective) else objective.rows
+    rows = objective.single.rows
+    in_memory = isinstance(rows, MemoryRows)
     if not in_memory and rows.n_samples <= rows.n_features:
         # Other methods have matrices of all features there.
         best = objective.evaluate(theta)
@@ -116,11 +116,6 @@ def or_interior_point(
         yield replace(best, lower_bound=bound)
 
 
-def _in_memory(objective: AnyObjective) -> bool:
-    rows = objective.single.rows if isinstance(objective, JointObjective) else objective.rows
-    return isinstance(rows, MemoryRows)
-
-
 def interior_point(objective: AnyObjective) -> Iterator[Iterate]:
     """Points underway, and in the end the best one, with the best lower bound of the minimum.
 
@@ -140,8 +135,7 @@ class _Problem(ScaledRows):
 
     def __init__(self, objective: AnyObjective) -> None:
         super().__init__(objective)
-        single = objective.single if isinstance(objective, JointObjective) else objective
-        potential, factor = objective.potential, single.factor
+        potential, factor = objective.potential, objective.factor
         steepest = 0.0 if potential.quadratic else potential.steepest
         curvature = potential.curvature(np.zeros(1))[0] if potential.quadratic else 0.0
         self.slope = steepest * factor * self.inverse / self.scale

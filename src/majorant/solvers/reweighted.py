@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from majorant.joint import AnyObjective, JointObjective
+from majorant.joint import AnyObjective
 from majorant.objective import HUGE
 from majorant.potentials import L2
 from majorant.rows import Rows
@@ -103,8 +103,7 @@ def spread(rows: Rows) -> Vector:
 class _Reweighted:
     def __init__(self, objective: AnyObjective, start: Evaluated, minimise: Minimise) -> None:
         self.objective, self.best, self.minimise = objective, start, minimise
-        joint = isinstance(objective, JointObjective)
-        self.spread = spread(objective.classes[0] if joint else objective.rows)
+        self.spread = spread(objective.classes[0])
         # A feature without any spread has no business with the loss.
         self.unique = UNIQUE * np.where(self.spread > 0.0, self.spread, 1.0)
 
