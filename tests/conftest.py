@@ -1,9 +1,13 @@
-"""Fixtures, and the switch that turns a skip into a failure (MAJORANT_NO_SKIP=1, set by .ci/run)."""
+"""Fixtures, and two switches that .ci/run sets.
+
+MAJORANT_NO_SKIP=1 turns a skip into a failure; MAJORANT_SHUFFLE=SEED runs the tests in a random order.
+"""
 
 from __future__ import annotations
 
 import math
 import os
+import random
 import signal
 from pathlib import Path
 
@@ -21,6 +25,11 @@ settings.register_profile(
     "the same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("the same")
+
+
+def pytest_collection_modifyitems(items):
+    if seed := os.environ.get("MAJORANT_SHUFFLE"):
+        random.Random(int(seed)).shuffle(items)
 
 
 @pytest.hookimpl(hookwrapper=True)

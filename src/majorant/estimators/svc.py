@@ -81,7 +81,8 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         The most iterations, or epochs of a stochastic solver.
     zero_tol : "auto" or float, default="auto"
         Which coefficients become exactly 0.0. "auto": those inside the potential's rounded bottom (10 δ for
-        "hyperbolic", 3 δ for "welsch") that the loss does not pull out of it. A number: those not larger.
+        "hyperbolic", 3 δ for "welsch") that the loss does not pull out of it, as many as `tol` allows. A
+        number: those not larger, whatever it costs.
     warm_start : bool, default=False
         Start from the previous fit's coefficients instead of from 0.
     random_state : int, RandomState or None, default=None
@@ -94,7 +95,8 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
     Attributes
     ----------
     coef_ : array (1, n_features) or (n_classes, n_features)
-        w, in the type of X; one row for two classes, one per class for more.
+        w, in the type of X (in double precision, where single precision would cost more than `tol`); one row
+        for two classes, one per class for more.
     intercept_ : array (1,) or (n_classes,)
         β.
     classes_ : array (n_classes,)
@@ -112,16 +114,16 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
     status_ : Status
         Why the solver stopped; ``status_.value`` is a sentence.
     objective_ : float
-        Φ at the coefficients, summed over the problems.
+        Φ at `coef_` and `intercept_`, summed over the problems.
     gap_ : float
-        The duality gap relative to Φ. nan for penalties that are not convex, and where a feature has no
-        penalty at all. Like `stationarity_`, at the point where the solver stopped (before small coefficients
-        of a smooth penalty are set to zero, which `objective_` counts).
+        How far Φ at the coefficients can be above its minimum, relative to Φ without the constant Σ c_i φ(0).
+        nan for penalties that are not convex.
     lower_bound_ : float
         What the gap proves: no coefficients whatsoever have a smaller Φ. nan where there is no gap.
     stationarity_ : float
-        The largest component of the gradient (at a kink, of the smallest subgradient), each in units of its
-        feature's length over the rows inside the margin (all rows, where there is a gap), relative to θ = 0.
+        Where there is no gap: how far Φ can fall, relative to Φ, when the tangent majorant at the
+        coefficients is minimised. Where there is one: the largest fall that a step along one coefficient
+        promises.
     history_ : History, or a list of one per class
         Time, objective, gap, stationarity and non-zeros per iteration; ``history_.to_frame()`` for pandas.
     solver_ : Solver
