@@ -76,7 +76,7 @@ def _solved(task: Task, split: Split) -> dict[str, Any]:
     return {
         "status": result.status.name,
         "seconds": times[-1],
-        "objective": _plain(result.iterate.value),
+        "objective": _plain(result.history[-1].objective),
         "gap": _plain(result.certificate.gap),
         "stationarity": _plain(result.certificate.stationarity),
         "phi": [_plain(record.objective) for record in result.history],

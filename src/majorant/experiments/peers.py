@@ -37,7 +37,7 @@ def liblinear_trace(task: Task, split: Split) -> dict[str, Any]:
             model.fit(split.X, split.y)
             times.append(time.process_time() - start)
         theta = np.append(model.coef_.ravel(), model.intercept_)
-        phi.append(objective.evaluate(theta).value)
+        phi.append(objective.evaluate(theta).value + objective.constant)
         zeros.append(count_zeros(theta, task.zero_below))
     certificate = objective.certify(theta)[1]
     return {
