@@ -102,7 +102,8 @@ def spread(rows: Rows) -> Vector:
 
 class _Reweighted:
     def __init__(self, objective: AnyObjective, start: Evaluated, minimise: Minimise) -> None:
-        self.objective, self.best, self.minimise = objective, start, minimise
+        self.objective, self.minimise = objective, minimise
+        self.best = self.shown = start
         self.spread = spread(objective.classes[0])
         # A feature without any spread has no business with the loss.
         self.unique = UNIQUE * np.where(self.spread > 0.0, self.spread, 1.0)
@@ -116,7 +117,10 @@ class _Reweighted:
             for stone in potential.stepping_stones(scale):
                 for _ in range(STONE_STEPS):
                     theta = yield from self._minimise(theta, self._weights(theta, stone) + self.unique)
+        start = self.best
         theta = yield from self._settle(theta)
+        if self.best is start:  # the way has led nowhere: what is lower is near the start
+            theta = yield from self._settle(start.theta)
         yield from self._release(theta)
         while True:
             yield self.best
@@ -147,7 +151,9 @@ class _Reweighted:
             self._keep_if_lower(theta)
             if settled:
                 break
-        yield self.best
+        if self.best is not self.shown:  # the same point once more would end the run
+            self.shown = self.best
+            yield self.best
         return theta
 
     def _extrapolated(
