@@ -19,7 +19,7 @@ def value(model, X=X, y=LABELS, constant=True):
     """Φ at exactly the coefficients of a model of two classes, in extended precision."""
     w, beta = model.coef_.ravel().astype(np.longdouble), np.longdouble(model.intercept_[0])
     slack = np.maximum(1 - y * (X.astype(np.longdouble) @ w + beta), 0)
-    lam, delta = np.longdouble(model.lam_), np.longdouble(model.delta or 1e-12)
+    lam, delta = np.longdouble(model.lam_), np.longdouble(model.delta or 1e-9)
     penalty = {
         "hyperbolic": lambda: np.sqrt(w * w + delta * delta) - (0 if constant else delta),
         "l1": lambda: np.abs(w),

@@ -66,6 +66,8 @@ class Evaluated(Iterate):
     carried: bool = False
     lower_bound: float = -math.inf
     """What is known of the minimum beside what θ itself proves: no Φ is below it."""
+    candidate: bool = True
+    """Whether a run may end here. Zero is a local minimum of most potentials that are not convex."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ class PenaltyOptions:
         ),
     ] = None
     delta: Annotated[
-        float | None, typer.Option(help="Smoothing: 1e-12 for hyperbolic, 1e-6 for welsch, if not given.")
+        float | None, typer.Option(help="Smoothing: 1e-9 for hyperbolic, 1e-6 for welsch, if not given.")
     ] = None
     eta: Annotated[float, typer.Option(help="Strength of an additional ridge penalty.")] = 0.0
     intercept: Annotated[

@@ -48,7 +48,7 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
     lam : float, default=1.0
         The strength λ. For ℓ1 and ℓ2 it is 1/C in LinearSVC's terms. Ignored by a Potential object.
     delta : float, optional
-        The smoothing δ of "hyperbolic" and "welsch": coefficients far below it mean zero. By default 1e-12
+        The smoothing δ of "hyperbolic" and "welsch": coefficients far below it mean zero. By default 1e-9
         for "hyperbolic" and 1e-6 for "welsch", so that exact zeros cost less than `tol`.
     eta : float, default=0.0
         The strength η of the additional ridge penalty (elastic net).

@@ -36,7 +36,7 @@ class Hyperbolic(Potential):
     convex = True
     # A coefficient that means zero costs up to λ δ when it is set to zero, as a rule less than the tolerance.
     # (With the paper's 1e-4, most zeros would cost more.)
-    default_delta = 1e-12
+    default_delta = 1e-9
 
     def __post_init__(self) -> None:
         _require("lam", self.lam, positive=False)

@@ -200,7 +200,7 @@ class _Run:
         for callback, answer in zip(self.callbacks, answers, strict=True):
             if not isinstance(answer, Status | None):
                 raise TypeError(f"{callback!r}.on_iterate must return a Status or None, got {answer!r}")
-        if not isinstance(iterate, Underway):
+        if not isinstance(iterate, Underway) and getattr(iterate, "candidate", True):
             if certificate.error <= self.tol:
                 return Status.CONVERGED
             if self._stalled(at, certificate.error):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic
 
@@ -75,7 +75,7 @@ def iterates_in_passes(
         # The first pass of the steps says all that an evaluation would.
         steps = engine.iterates(problem, Evaluated(theta, math.nan, np.full_like(theta, math.nan)), None)
     at = next(steps, None) or problem.evaluate(theta)
-    yield at
+    yield replace(at, candidate=started or convex)
     if convex and at.value > zero.value:  # a start that is worse than none
         at, started = zero, False
         yield at

@@ -25,6 +25,10 @@ from majorant.status import Evaluated, Iterate, Underway, Vector
 STONE_TOLERANCE = 1e-4
 STONE_STEPS = 100
 APPROACH_TOLERANCE = 1e-2
+# The share of Φ that rounding a kink makes at most, Σ c_i φ(0), for it to count as sharp; and how far the
+# stone with the sharp kink is then solved.
+SHARP = 1e-7
+SHARP_TOLERANCE = 1e-10
 
 # From a start whose gap is no larger, Newton steps on Φ itself are fewer than those on stones before it.
 NEAR = 0.3
@@ -101,7 +105,10 @@ class Way(Generic[Problem]):
         for stone in stones:
             easier = replace(objective, potential=stone)
             here = yield from self._approach(easier, here)
-            here = yield from self._solve(easier, here, STONE_STEPS, STONE_TOLERANCE)
+            # A kink that is hardly rounded is solved as if it were sharp, and all but done.
+            sharp = not stone.smooth and objective.constant <= SHARP * here.value
+            tolerance = SHARP_TOLERANCE if sharp else STONE_TOLERANCE
+            here = yield from self._solve(easier, here, STONE_STEPS, tolerance)
         if stones and not stones[-1].smooth:
             self._keep_if_lower(objective.evaluate(objective.blurred(here)))
         elif not stones:

@@ -55,7 +55,7 @@ class JointNewton(Solver):
             return
         if objective.potential.smooth and not objective.potential.convex:
             start = objective.evaluate(theta)
-            yield start
+            yield replace(start, candidate=bool(objective.lengths(theta).any()))
             yield from reweighted_iterates(objective, start, minimised_by_class)
             return
         way = Way[JointObjective](objective, objective.evaluate(theta), descend, approaches)

@@ -107,7 +107,7 @@ class Newton(Solver):
         descend = partial(self.descend, rows)
         start = carried_start(objective, rows, theta) or objective.evaluate(theta)
         if objective.potential.smooth and not objective.potential.convex:
-            yield start
+            yield replace(start, candidate=bool(objective.lengths(theta).any()))
             yield from reweighted_iterates(objective, start, partial(minimised, descend=descend))
             return
         way = Way(objective, start, descend, partial(self._approaches, rows))
