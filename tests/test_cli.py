@@ -281,6 +281,28 @@ def test_inspect_shows_where_a_model_came_from(command):
     assert "more (--top" in said
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "rows.txt", "n", "--report", "r"],
+        ["cv", "rows.txt", "n", "--points", "3", "--report", "r"],
+        ["path", "rows.txt", "n", "--points", "3"],
+        ["inspect", "m"],
+        ["predict", "rows.txt", "m", "out"],
+        ["report", "rows.txt", "m", "r"],
+        ["convert", "m", "n"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_names_are_made_once_for_each_feature(command, monkeypatch, words):
+    """They were made again for all features as often as there are features in use: minutes, of 60,000."""
+    command("train", "rows.txt", "m", "--penalty", "l2")  # uses all of them
+    made = []
+    monkeypatch.setattr("majorant.cli.models.counted_name", lambda j: made.append(j) or f"x{j + 1}")
+    command(*words)
+    assert len(made) <= read("rows.txt").X.shape[1]
+
+
 def test_report_of_a_training_and_of_a_model_file(command):
     command("train", "table.csv", "m", "--label", "outcome", "--test", "table.csv", "--report", "first.html")
     command("report", "table.csv", "m", "second.html", "--label", "outcome")
