@@ -1,5 +1,6 @@
 """The command line, from data files to models, predictions and reports."""
 
+import importlib
 import json
 import os
 import shutil
@@ -301,6 +302,19 @@ def test_names_are_made_once_for_each_feature(command, monkeypatch, words):
     monkeypatch.setattr("majorant.cli.models.counted_name", lambda j: made.append(j) or f"x{j + 1}")
     command(*words)
     assert len(made) <= read("rows.txt").X.shape[1]
+
+
+@pytest.mark.parametrize("words", [["inspect", "m"], ["predict", "rows.txt", "m", "out"]])
+def test_a_model_is_read_once(command, monkeypatch, words):
+    command("train", "rows.txt", "m")
+    calls = []
+    for name in ("store.read_limited", "strict.parse", "document.checksum"):
+        module = importlib.import_module(f"majorant.persistence.{name.split('.')[0]}")
+        real = getattr(module, name.split(".")[1])
+        counted = lambda *given, real=real, name=name: calls.append(name) or real(*given)  # noqa: E731
+        monkeypatch.setattr(module, name.split(".")[1], counted)
+    command(*words)
+    assert sorted(calls) == ["document.checksum", "store.read_limited", "strict.parse"]
 
 
 def test_report_of_a_training_and_of_a_model_file(command):

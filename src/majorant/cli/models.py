@@ -57,9 +57,9 @@ class Model:
     @classmethod
     def read(cls, path: Path) -> Model:
         """A model from a file: ours, LIBLINEAR's, or ONNX that we made."""
-        from majorant.persistence import kind_of, load_any, load_provenance
+        from majorant.persistence.formats import load_described
 
-        return cls(load_any(path), load_provenance(path) if kind_of(path) == "majorant" else None)
+        return cls(*load_described(path))
 
     @property
     def n_features(self) -> int:
