@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-__all__ = ["CtrlC", "check", "ending_on", "forget", "raise_and_remember", "was_pressed"]
+__all__ = ["CtrlC", "check", "ending_on", "forget", "raise_and_remember", "undisturbed", "was_pressed"]
 
 _WANTED: ContextVar[tuple[Callable[[], bool], ...]] = ContextVar("_WANTED", default=())
 
@@ -31,6 +31,16 @@ _was_pressed = False
 def ending_on(wanted: Callable[[], bool]) -> Iterator[None]:
     """Let `check` raise, in this thread and in those that get its context, from when this is true."""
     token = _WANTED.set((*_WANTED.get(), wanted))
+    try:
+        yield
+    finally:
+        _WANTED.reset(token)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let nothing here be left off: it measures what is to be kept."""
+    token = _WANTED.set(())
     try:
         yield
     finally:
