@@ -1,5 +1,6 @@
 """The command line, from data files to models, predictions and reports."""
 
+import importlib
 import json
 import os
 import shutil
@@ -279,6 +280,41 @@ def test_inspect_shows_where_a_model_came_from(command):
     assert read("rows.txt").sha256 in said
     assert "majorant train rows.txt m --penalty l1" in said
     assert "more (--top" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "rows.txt", "n", "--report", "r"],
+        ["cv", "rows.txt", "n", "--points", "3", "--report", "r"],
+        ["path", "rows.txt", "n", "--points", "3"],
+        ["inspect", "m"],
+        ["predict", "rows.txt", "m", "out"],
+        ["report", "rows.txt", "m", "r"],
+        ["convert", "m", "n"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_names_are_made_once_for_each_feature(command, monkeypatch, words):
+    """They were made again for all features as often as there are features in use: minutes, of 60,000."""
+    command("train", "rows.txt", "m", "--penalty", "l2")  # uses all of them
+    made = []
+    monkeypatch.setattr("majorant.cli.models.counted_name", lambda j: made.append(j) or f"x{j + 1}")
+    command(*words)
+    assert len(made) <= read("rows.txt").X.shape[1]
+
+
+@pytest.mark.parametrize("words", [["inspect", "m"], ["predict", "rows.txt", "m", "out"]])
+def test_a_model_is_read_once(command, monkeypatch, words):
+    command("train", "rows.txt", "m")
+    calls = []
+    for name in ("store.read_limited", "strict.parse", "document.checksum"):
+        module = importlib.import_module(f"majorant.persistence.{name.split('.')[0]}")
+        real = getattr(module, name.split(".")[1])
+        counted = lambda *given, real=real, name=name: calls.append(name) or real(*given)  # noqa: E731
+        monkeypatch.setattr(module, name.split(".")[1], counted)
+    command(*words)
+    assert sorted(calls) == ["document.checksum", "store.read_limited", "strict.parse"]
 
 
 def test_report_of_a_training_and_of_a_model_file(command):

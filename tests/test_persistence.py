@@ -385,6 +385,62 @@ def test_provenance_that_is_not_plain_is_refused(value, path):
     assert not path.exists()
 
 
+# Models with a million coefficients ------------------------------------------------------------------------
+
+
+def dense_model(n_features=400):
+    """Three classes, and no coefficient is zero."""
+    rng = np.random.default_rng(0)
+    X, codes = rng.standard_normal((30, n_features)), np.arange(30) % 3
+    return SparseSVC("l2").fit(X, codes)
+
+
+def test_coefficients_are_written_down_once_for_the_file(path, monkeypatch):
+    model, encode, lengths = dense_model(), strict._encode, []
+
+    def count(node):
+        text = encode(node)
+        lengths.append(len(text))
+        return text
+
+    monkeypatch.setattr(strict, "_encode", count)
+    save_model(model, path)
+    assert sum(lengths) < 1.1 * path.stat().st_size
+
+
+def test_coefficients_are_read_all_at_once(path, monkeypatch):
+    """A call for each of a million numbers takes seconds."""
+    model = dense_model()
+    save_model(model, path)
+    calls = []
+    for name in ("_float", "_integer", "finite"):
+        real = getattr(strict, name)
+        counted = lambda *given, real=real: calls.append(given) or real(*given)  # noqa: E731
+        monkeypatch.setattr(strict, name, counted)
+    assert_same_model(load_model(path), model)
+    assert len(calls) < 100
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1e999", "beyond double precision"), ("[1.5E+400]", "beyond double precision"),
+        ('{"e": -12e0400\n}', "beyond double precision"), (f"[{'9' * 400}.0, 1]", "beyond double precision"),
+        (f"[{'1' * 22}]", "22 digits"), (f"-{'1' * 21}", "22 digits"),
+    ],
+)  # fmt: skip
+def test_numbers_beyond_their_type_are_found_wherever_they_are(text, message):
+    with pytest.raises(ModelFileError, match=message):
+        strict.parse(text.encode())
+
+
+@pytest.mark.parametrize(
+    "node", [1e308, [-1e-320, 5e-324], 10**20, [2**64 - 1, -(2**63)], {"sha": "ae123"}, ["1e999"], "e+000"]
+)
+def test_numbers_at_the_border_are_read(node):
+    assert strict.parse(json.dumps(node).encode()) == node
+
+
 # What is refused at saving ---------------------------------------------------------------------------------
 
 

@@ -13,7 +13,10 @@ class Objective(BaseObjective):
         "penalty, strength": [("l1", 1e-1), ("l1", 1e-2), ("l1", 1e-3), ("l2", 1.0), ("l2", 1e-2)],
     }
 
-    def set_data(self, X, y):
+    def skip(self, X, y, missing=None):
+        return missing is not None, missing
+
+    def set_data(self, X, y, missing=None):
         self.X, self.y = X, y
         self.lam = self.strength * lambda_max(X, y) if self.penalty == "l1" else self.strength
 

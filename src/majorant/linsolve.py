@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, lapack, qr, svd
 
 from majorant.blas import own_threads
+from majorant.interrupts import check
 from majorant.status import Matrix, Vector
 
 # Relative curvature below which a direction is flat. On w8a, where A is singular with Welsch, values from
@@ -174,6 +175,7 @@ def conjugate_gradients(
     rz = float(residual @ z)
     goal = accuracy**2 * rz
     for _ in range(max_steps):
+        check()
         image = product(direction)
         curvature = float(direction @ image)
         if curvature <= 0.0:

@@ -2,107 +2,76 @@
 
 Exit codes: 0, done; 1, an error in the data, a file or the fit, said in one sentence on stderr; 2, a wrong
 word on the command line; 130, Ctrl-C. With MAJORANT_DEBUG set, errors come with their traceback.
+
+This file is where a process enters, and imports next to nothing: from here on Ctrl-C has an answer, also
+while all the rest is being imported (`app.py`).
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from majorant import interrupts
 
-from majorant import __version__
-from majorant.cli.convert import convert
-from majorant.cli.cv import cv
-from majorant.cli.datasets import datasets
-from majorant.cli.demo import demo
-from majorant.cli.inspect import inspect
-from majorant.cli.liblinear import translated
-from majorant.cli.output import COMMAND
-from majorant.cli.path import path
-from majorant.cli.predict import predict
-from majorant.cli.report import report
-from majorant.cli.reproduce import reproduce
-from majorant.cli.train import train
-from majorant.text import printable
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-app = typer.Typer(
-    name="majorant",
-    help="Sparse linear support vector machines: from a file to a model that uses few features.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help is there in half the time
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-)
-for command in (train, predict, path, cv, inspect, report, convert, datasets, reproduce, demo):
-    app.command(no_args_is_help=command not in (datasets, reproduce, demo))(command)
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"majorant {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """Options that stand before the command."""
+INTERRUPTED = 130
+# Seconds after which an interrupt that Python has lost comes again.
+AGAIN = 0.05
 
 
 def main() -> None:
     """Run the command that the process was called with."""
-    raise SystemExit(run(sys.argv[1:]))
+    try:
+        try:
+            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                signal.signal(signal.SIGINT, interrupts.raise_and_remember)
+                sys.unraisablehook = _bring_back
+            code = run(sys.argv[1:])
+        finally:
+            # What was to be done is done: Ctrl-C while Python tidies up must not make a failure of it.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except KeyboardInterrupt:  # where `run` had just begun or ended
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        code = _interrupted()
+    raise SystemExit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command; the exit code. What goes wrong is one sentence on stderr, without a traceback."""
-    COMMAND.set(tuple(arguments))
-    _open_closed_streams()
+    interrupts.forget()
     try:
-        app(args=translated(arguments), prog_name="majorant")
-    except SystemExit as end:  # how typer ends, also when all is well
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
+        from majorant.cli.app import execute
+
+        return execute(arguments)
     except KeyboardInterrupt:
-        typer.echo("Interrupted.", err=True)
-        return 130
-    except BrokenPipeError:
-        # The reader of our output has seen enough. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except (ValueError, OSError, MemoryError, ImportError) as error:
-        if os.environ.get("MAJORANT_DEBUG"):
-            raise
-        typer.echo(f"error: {printable(_sentence(error))}", err=True)
-        return 2 if _wrong_word(error) else 1
-    return 0
+        return _interrupted()
+    except Exception:
+        # Not all that is interrupted says so: imports and compiled functions may fail in other ways.
+        if interrupts.was_pressed() and not os.environ.get("MAJORANT_DEBUG"):
+            return _interrupted()
+        raise
 
 
-def _open_closed_streams() -> None:
-    """Let those that were closed by the caller (`>&-`) lead nowhere; Python has None in their place."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+def _interrupted() -> int:
+    if sys.stderr is not None:
+        print("Interrupted.", file=sys.stderr, flush=True)
+    return INTERRUPTED
 
 
-def _wrong_word(error: BaseException) -> bool:
-    """Whether an error is about the command line, not about a file."""
-    if "sklearn" not in sys.modules:
-        return False
-    from sklearn.utils._param_validation import InvalidParameterError
+def _bring_back(lost: sys.UnraisableHookArgs) -> None:
+    """An interrupt that came where nothing can be raised (Python's imports have such places) comes again."""
+    if not issubclass(lost.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+        return
+    import _thread
+    import threading
 
-    return isinstance(error, InvalidParameterError)
-
-
-def _sentence(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    if isinstance(error, MemoryError):
-        return f"the data do not fit into memory. {error}".strip()
-    return " ".join(str(error).split()) or type(error).__name__
+    # A little later: at once would be in here.
+    timer = threading.Timer(AGAIN, _thread.interrupt_main)
+    timer.daemon = True
+    timer.start()

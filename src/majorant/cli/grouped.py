@@ -7,8 +7,6 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from inspect import Parameter, Signature, signature
 from typing import Any, get_type_hints
 
-import typer
-
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Let a parameter whose type is a dataclass stand for the fields of that class.
@@ -28,11 +26,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         for name, group in groups.items():
             given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
-        try:
-            command(**given)
-        except KeyboardInterrupt:
-            typer.echo("Interrupted.", err=True)
-            raise typer.Exit(130) from None
+        command(**given)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

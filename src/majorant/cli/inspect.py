@@ -124,8 +124,9 @@ def _features(model: Model) -> list[Feature]:
     effects = np.abs(used).max(axis=0, initial=0.0)
     if model.deviations is not None:
         effects = effects * model.deviations[support]
-    names = model.names
+    order = np.argsort(-effects, kind="stable")
+    names, largest = model.names, effects[order].tolist()
     return [
-        Feature(names[support[k]], used[:, k].tolist(), float(effects[k]))
-        for k in np.argsort(-effects, kind="stable")
+        Feature(names[j], values, effect)
+        for j, values, effect in zip(support[order].tolist(), used[:, order].T.tolist(), largest, strict=True)
     ]

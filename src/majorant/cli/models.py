@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -56,21 +57,24 @@ class Model:
     @classmethod
     def read(cls, path: Path) -> Model:
         """A model from a file: ours, LIBLINEAR's, or ONNX that we made."""
-        from majorant.persistence import kind_of, load_any, load_provenance
+        from majorant.persistence.formats import load_described
 
-        return cls(load_any(path), load_provenance(path) if kind_of(path) == "majorant" else None)
+        return cls(*load_described(path))
 
     @property
     def n_features(self) -> int:
         """How many features the model was trained with."""
         return int(self.estimator.n_features_in_)
 
-    @property
-    def names(self) -> list[str]:
-        """What the features are called: without names of their own x1, x2, …, as LIBSVM text counts them."""
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What the features are called: without names of their own x1, x2, …, as LIBSVM text counts them.
+
+        Made once for all features, of which there may be a million, and not once for each that is in use.
+        """
         if self.feature_names is None:
-            return [f"x{j + 1}" for j in range(self.n_features)]
-        return list(self.feature_names)
+            return tuple(map(counted_name, range(self.n_features)))
+        return self.feature_names
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The labels of these rows."""
@@ -128,18 +132,24 @@ class Model:
     @property
     def summary(self) -> dict[str, Any]:
         """The facts for programs, as far as they are known (not how an imported model was trained)."""
+        names = self.names
         facts = {
             "penalty": str(self.estimator.penalty),
             "lam": self.estimator.lam_,
             "classes": self.estimator.classes_,
             "n_features": self.n_features,
-            "selected": [self.names[j] for j in self.estimator.support_],
+            "selected": [names[j] for j in self.estimator.support_.tolist()],
             "intercept": self.estimator.intercept_,
         }
         known = vars(self.estimator)
-        names = ("objective", "lower_bound", "gap", "stationarity", "converged", "n_iter")
-        facts |= {name: known[f"{name}_"] for name in names if f"{name}_" in known}
+        results = ("objective", "lower_bound", "gap", "stationarity", "converged", "n_iter")
+        facts |= {name: known[f"{name}_"] for name in results if f"{name}_" in known}
         return facts | ({"status": known["status_"].value} if "status_" in known else {})
+
+
+def counted_name(j: int) -> str:
+    """What a feature without a name is called."""
+    return f"x{j + 1}"
 
 
 def _deviations(estimator: Estimator, origin: Provenance | None) -> NDArray[Any] | None:

@@ -5,39 +5,30 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
-from majorant.callbacks import Callback
+from majorant.interrupts import CtrlC, ending_on, undisturbed
 from majorant.rows.between import Pass, between_blocks
 from majorant.rows.convoy import Convoy
 from majorant.rows.elsewhere import Place
-from majorant.solvers.driver import CtrlC
-from majorant.status import Evaluated, Record, Status
+from majorant.rows.together import in_context
 
 Outcome = TypeVar("Outcome")
-
-
-class StopOn(Callback):
-    """Ends a run in another thread when Ctrl-C was pressed in the main one."""
-
-    def __init__(self, event: threading.Event) -> None:
-        self.event = event
-
-    def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
-        return Status.INTERRUPTED if self.event.is_set() else None
 
 
 def in_convoy(place: Place, tasks: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
     """The outcomes of the tasks, each of which asks this place from a thread of its own.
 
-    A task may call this again: then its own tasks take its seat. Runs inside of a task should end on
-    `place.convoy.stopped`. An error in one of them ends the others, at their next question.
+    A task may call this again: then its own tasks take its seat. An error in one of them ends the others, at
+    their next question.
     """
     if place.convoy is not None:
         return _in_one_seat(place.convoy, tasks)
-    convoy = place.convoy = Convoy(place.one_pass, len(tasks))
+    ctrl_c = CtrlC()
+    convoy = place.convoy = Convoy(place.one_pass, len(tasks), lambda: ctrl_c.pressed)
 
     def run(task: Callable[[], Outcome]) -> Outcome:
         try:
@@ -46,18 +37,18 @@ def in_convoy(place: Place, tasks: Sequence[Callable[[], Outcome]]) -> list[Outc
             convoy.leave()
 
     def end(state: Pass) -> None:
-        """End the first pass after Ctrl-C; those that measure what is kept are made. None after an error."""
+        """End the pass that Ctrl-C finds on its way; those that measure what is kept are made."""
         if convoy.broken is not None:
             raise convoy.broken
-        if ctrl_c.pressed and not convoy.stopped.is_set():
-            convoy.stopped.set()
+        if ctrl_c.pressed and not convoy.after_interrupt:
             raise KeyboardInterrupt
 
     try:
-        with ThreadPoolExecutor(len(tasks)) as pool, CtrlC() as ctrl_c, between_blocks(end):
-            futures = [pool.submit(run, task) for task in tasks]
+        with ThreadPoolExecutor(len(tasks)) as pool, ctrl_c:
+            with ending_on(lambda: ctrl_c.pressed):
+                futures = [pool.submit(in_context(partial(run, task))) for task in tasks]
             # Overflow ends in values that are not finite, which are looked for.
-            with np.errstate(over="ignore", invalid="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"), undisturbed(), between_blocks(end):
                 convoy.drive()
             if convoy.broken is not None:
                 raise convoy.broken
@@ -92,5 +83,5 @@ def _in_one_seat(convoy: Convoy, tasks: Sequence[Callable[[], Outcome]]) -> list
                 convoy.leave()
 
     with ThreadPoolExecutor(len(tasks)) as pool:
-        futures = [pool.submit(run, task) for task in tasks]
+        futures = [pool.submit(in_context(partial(run, task))) for task in tasks]
         return [future.result() for future in futures]

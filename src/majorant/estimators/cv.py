@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -34,8 +35,10 @@ from majorant.estimators.sources import Cut, is_on_dask
 from majorant.estimators.splitter import fold_seed
 from majorant.estimators.svc import SparseSVC
 from majorant.estimators.training import Training, resolve_names
+from majorant.interrupts import CtrlC, check, ending_on
 from majorant.potentials import Potential
 from majorant.rows import Source
+from majorant.rows.together import in_context
 from majorant.solvers import Solver
 from majorant.status import Status
 
@@ -191,16 +194,31 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         X, y = indexable(X, training.labels)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
+        weights: Any = sample_weight
         split_params, score_params = self._route(sample_weight, params)
         scorer = check_scoring(template, scoring=self.scoring)
         splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **split_params))
-        with ModelsProgress(len(splits) * len(self.lambdas_), shown=bool(self.verbose)) as progress:
-            folds = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(fold_in_memory)(
-                    template, X, y, sample_weight, split, self.lambdas_, scorer, score_params, progress
+
+        def fold(split: tuple[NDArray[np.intp], NDArray[np.intp]]) -> Fold | None:
+            try:
+                check()
+                return fold_in_memory(
+                    template, X, y, weights, split, self.lambdas_, scorer, score_params, progress
                 )
-                for split in splits
+            except KeyboardInterrupt:  # not to be raised in a thread, whose pool may wait for ever
+                return None
+
+        with (
+            CtrlC() as ctrl_c,
+            ending_on(lambda: ctrl_c.pressed),
+            ModelsProgress(len(splits) * len(self.lambdas_), shown=bool(self.verbose)) as progress,
+        ):
+            answers = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                delayed(in_context(partial(fold, split)))() for split in splits
             )
+        folds = [answer for answer in answers if answer is not None]
+        if ctrl_c.pressed or len(folds) < len(splits):
+            raise KeyboardInterrupt
         return self._finish(training, folds)
 
     def _fit_elsewhere(self, template: SparseSVC, X: Any, y: Any, sample_weight: Any) -> Self:

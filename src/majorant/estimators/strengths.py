@@ -155,26 +155,29 @@ def limit_features(
 
     good, best = _strong_enough(run, max(strength, largest))
     low = good
-    if good > strength:
-        floor = max(strength, 1e-6 * good)
-        count = 1 + math.ceil(PER_DECADE * math.log10(good / floor))
-        way = np.geomspace(good, floor, max(count, 2))[1:].tolist()
-        for low in way if floor == strength else [*way, strength]:
-            if ended(best[1]):
-                return best[:2]
-            here = run(low)
-            if not here[2]:
+    try:
+        if good > strength:
+            floor = max(strength, 1e-6 * good)
+            count = 1 + math.ceil(PER_DECADE * math.log10(good / floor))
+            way = np.geomspace(good, floor, max(count, 2))[1:].tolist()
+            for low in way if floor == strength else [*way, strength]:
+                if ended(best[1]):
+                    return best[:2]
+                here = run(low)
+                if not here[2]:
+                    break
+                good, best = low, here
+        while good > (1.0 + EXACTNESS) * low:
+            middle = math.sqrt(good * low) if low > 0.0 else 0.5 * good
+            here = run(middle)
+            if ended(here[1]):
                 break
-            good, best = low, here
-    while good > (1.0 + EXACTNESS) * low:
-        middle = math.sqrt(good * low) if low > 0.0 else 0.5 * good
-        here = run(middle)
-        if ended(here[1]):
-            break
-        if here[2]:
-            good, best = middle, here
-        else:
-            low = middle
+            if here[2]:
+                good, best = middle, here
+            else:
+                low = middle
+    except KeyboardInterrupt:  # in a run that had not begun; the best of the others is kept
+        return best[0], [replace(result, status=Status.INTERRUPTED) for result in best[1]]
     return best[:2]
 
 

@@ -25,6 +25,7 @@ from majorant.estimators.selection import PenaltyParameter
 from majorant.estimators.streams import can_stream, learn
 from majorant.estimators.strengths import limit_features
 from majorant.estimators.training import Training
+from majorant.interrupts import CtrlC
 from majorant.potentials import Potential
 from majorant.solvers import Descent, Solver
 from majorant.status import Result, Status
@@ -249,6 +250,7 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         training = Training(self, X, y, sample_weight)
         training.start(self._coefficients() if self.warm_start and hasattr(self, "coef_") else None)
         with (
+            CtrlC() as ctrl_c,
             resumable(self, training, checkpoint) as saving,
             watched(self, training, X, y, sample_weight) as watching,
         ):
@@ -259,7 +261,7 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
                 potential, results = limit_features(training, self.max_features, callbacks)
             self.solver_ = training.solver_for(training.objectives(potential)[0])
             self._store(training, potential, results)
-        if self.status_ is Status.INTERRUPTED:
+        if self.status_ is Status.INTERRUPTED or ctrl_c.pressed:
             raise KeyboardInterrupt
         if not self.converged_ and self.status_ is not Status.STOPPED:  # which was asked for
             worst, objective = max(

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 from majorant.blas import one_thread
 from majorant.callbacks import Callback
 from majorant.errors import MajorantError
-from majorant.estimators.convoys import StopOn, in_convoy
+from majorant.estimators.convoys import in_convoy
 from majorant.estimators.delivery import deliver
 from majorant.estimators.linear import fitted_attributes
 from majorant.estimators.sources import Cut, is_on_dask, stream_by_problem
@@ -34,11 +35,13 @@ from majorant.estimators.validation import (
     effective_weights,
     encode_labels,
 )
+from majorant.interrupts import CtrlC, ending_on, undisturbed
 from majorant.joint import AnyObjective, JointObjective
 from majorant.objective import Objective
 from majorant.potentials import Potential, Zero, make_potential
 from majorant.rows import MemoryRows, Rows, Source
 from majorant.rows.elsewhere import Place, ViewedRows
+from majorant.rows.together import in_context
 from majorant.solvers import Hybrid, Solver, choose_solver, make_solver, solve
 from majorant.solvers.joint import JointNewton
 from majorant.solvers.newton.passes import MAX_FEATURES
@@ -181,15 +184,26 @@ class Training:
         place = first.place if isinstance(first, ViewedRows) else None
 
         def task(objective: AnyObjective, start: Vector | None, watchers: tuple[Callback, ...]) -> Ended:
-            if place is not None and place.convoy is not None:
-                watchers = (*watchers, StopOn(place.convoy.stopped))
-            result = solve(
-                solver, objective, start, tol=self.estimator.tol, max_iter=self.estimator.max_iter,
-                seed=self.seed, callbacks=watchers,
-            )  # fmt: skip
-            return result, self.delivered(objective, result)
+            try:
+                result = solve(
+                    solver, objective, start, tol=self.estimator.tol, max_iter=self.estimator.max_iter,
+                    seed=self.seed, callbacks=watchers,
+                )  # fmt: skip
+            except KeyboardInterrupt:
+                if ctrl_c.pressed_again:
+                    raise
+                return _left_out(objective, start)  # it had no first iterate yet; others may have
+            try:
+                if result.status is not Status.INTERRUPTED:
+                    return result, self.delivered(objective, result)
+            except KeyboardInterrupt:
+                if ctrl_c.pressed_again:
+                    raise
+                result = replace(result, status=Status.INTERRUPTED)
+            with undisturbed():
+                return result, self.delivered(objective, result)
 
-        with one_thread():
+        with one_thread(), CtrlC() as ctrl_c, ending_on(lambda: ctrl_c.pressed):
             jobs = min(effective_n_jobs(self.estimator.n_jobs), len(objectives))
             each = _at_the_same_time(jobs) if jobs > 1 else _one_by_one
             if place is not None:
@@ -197,6 +211,8 @@ class Training:
                 alone = solver.stochastic or len(objectives) == 1
                 each = _one_by_one if alone else _in_convoy(place, self.n_features)
             ended = each(task, list(zip(objectives, self._starts, watchers, strict=True)))
+        if not any(result.history for result, _ in ended):
+            raise KeyboardInterrupt  # there is nothing to keep
         # From where a non-convex run ended, the next would not leave; it finds its own way, from zero.
         self.start(None)
         if potential.convex:
@@ -228,26 +244,25 @@ def _one_by_one(task: Task, problems: Sequence[Problem]) -> list[Ended]:
 
 
 def _left_out(objective: AnyObjective, start: Vector | None) -> Ended:
-    at = objective.evaluate(objective.start() if start is None else start)
+    with undisturbed():
+        at = objective.evaluate(objective.start() if start is None else start)
     result = Result(at, Status.INTERRUPTED, 0, Certificate(math.nan), History())
     return result, result
 
 
 def _at_the_same_time(jobs: int) -> Callable[[Task, Sequence[Problem]], list[Ended]]:
     def run(task: Task, problems: Sequence[Problem]) -> list[Ended]:
-        pressed = Event()
+        failed = Event()
         with ThreadPoolExecutor(jobs) as pool:
-            stop = StopOn(pressed)
-            futures = [
-                pool.submit(task, objective, start, (*watchers, stop))
-                for objective, start, watchers in problems
-            ]
+            with ending_on(failed.is_set):
+                futures = [pool.submit(in_context(partial(task, *problem))) for problem in problems]
             try:
                 finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
                 if any(future.exception() for future in finished):
-                    pressed.set()  # the others need not go on
-            except KeyboardInterrupt:
-                pressed.set()
+                    failed.set()  # the others need not go on
+            except KeyboardInterrupt:  # the second one: the first has told them all
+                failed.set()
+                raise
             return [future.result() for future in futures]
 
     return run

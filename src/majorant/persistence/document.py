@@ -90,9 +90,14 @@ def check_document(node: Any) -> dict[str, Any]:
 
 def model_of(node: Any) -> SparseSVC | SparseSVCCV:
     """The fitted estimator that a document describes."""
+    return described_model_of(node)[0]
+
+
+def described_model_of(node: Any) -> tuple[SparseSVC | SparseSVCCV, Provenance | None]:
+    """The fitted estimator that a document describes, and where it comes from."""
     document = check_document(node)
     strict.text(document["majorant"], "majorant")
-    read_provenance(document["provenance"])
+    provenance = read_provenance(document["provenance"])
     name = strict.one_of(document["estimator"], "estimator", list(ESTIMATORS))
     kind, required = ESTIMATORS[name]
     params = strict.keys(document["params"], "params", PARAMETERS[name])
@@ -106,7 +111,7 @@ def model_of(node: Any) -> SparseSVC | SparseSVCCV:
         keep_stream(model, read_stream(document["stream"], fitted.get("solver_"), *size))
     elif document["stream"] is not None:
         raise ModelFileError("stream must be null for a SparseSVCCV")
-    return model
+    return model, provenance
 
 
 def _check_parameters(model: SparseSVC | SparseSVCCV, otherwise: str) -> None:

@@ -10,6 +10,7 @@ from majorant.errors import ModelFileError
 
 if TYPE_CHECKING:
     from majorant.estimators import SparseSVC, SparseSVCCV
+    from majorant.persistence.provenance import Provenance
 
 Kind: TypeAlias = Literal["majorant", "liblinear", "onnx"]
 
@@ -58,17 +59,22 @@ def load_any(path: str | os.PathLike[str]) -> SparseSVC | SparseSVCCV:
     ModelFileError
         If anything is wrong with the file, in one sentence.
     """
+    return load_described(path)[0]
+
+
+def load_described(path: str | os.PathLike[str]) -> tuple[SparseSVC | SparseSVCCV, Provenance | None]:
+    """What `load_any` reads, and where it comes from as far as the file says; still read once."""
     from majorant.persistence import liblinear, onnx, store
 
     with store.naming(Path(path)):
         data = store.read_limited(path)
         match _kind(data[:_LONGEST_HEAD]):
             case "liblinear":
-                return liblinear.model_from_bytes(data)
+                return liblinear.model_from_bytes(data), None
             case "onnx":
-                return onnx.model_from_bytes(data)
+                return onnx.model_from_bytes(data), None
             case _:
-                return store.model_from_bytes(data)
+                return store.described_model_from_bytes(data)
 
 
 def refuse_other_formats(data: bytes) -> None:

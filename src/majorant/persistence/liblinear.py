@@ -205,7 +205,14 @@ def _weights(body: str, rows: int, columns: int) -> Matrix:
         raise ModelFileError(
             f"it must have {rows} × {columns} weights and has {len(numbers)}: it was cut short, or damaged"
         )
-    return np.array([_number(number) for number in numbers]).reshape(rows, columns)
+    # All at once: zeros are written down here, so there may be millions.
+    if all(map(DECIMAL.fullmatch, numbers)):
+        weights = np.array(list(map(float, numbers)))
+        if np.isfinite(weights).all():
+            return weights.reshape(rows, columns)
+    return np.array([_number(number) for number in numbers]).reshape(
+        rows, columns
+    )  # which says what is wrong
 
 
 def _fitted(solver_type: str, labels: list[int], weights: Matrix, bias: Vector, intercept: bool) -> SparseSVC:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from majorant.errors import ModelFileError
 from majorant.files import check_writable, replacing
 from majorant.persistence import strict
-from majorant.persistence.document import check_document, document_of, model_of
+from majorant.persistence.document import check_document, described_model_of, document_of
 from majorant.persistence.formats import refuse_other_formats
 from majorant.persistence.provenance import Provenance, read_provenance
 
@@ -54,7 +54,8 @@ def save_model(
     array(['yes'], dtype='<U3')
     """
     check_writable(path, overwrite=overwrite)
-    data = strict.render(document_of(model, provenance))
+    with strict.many_small_lists():
+        data = strict.render(document_of(model, provenance))
     if len(data) > strict.MAX_BYTES:
         raise ModelFileError(
             f"the model takes {len(data) / 2**20:.0f} MiB, and a model file at most "
@@ -85,7 +86,7 @@ def load_model(path: str | os.PathLike[str]) -> SparseSVC | SparseSVCCV:
         If anything is wrong with the file, in one sentence.
     """
     with naming(path):
-        return model_from_bytes(read_limited(path))
+        return described_model_from_bytes(read_limited(path))[0]
 
 
 def load_provenance(path: str | os.PathLike[str]) -> Provenance | None:
@@ -103,9 +104,10 @@ def load_provenance(path: str | os.PathLike[str]) -> Provenance | None:
         return read_provenance(check_document(_parsed(read_limited(path)))["provenance"])
 
 
-def model_from_bytes(data: bytes) -> SparseSVC | SparseSVCCV:
-    """The model of the content of a file."""
-    return model_of(_parsed(data))
+def described_model_from_bytes(data: bytes) -> tuple[SparseSVC | SparseSVCCV, Provenance | None]:
+    """The model of the content of a file, and where it comes from."""
+    with strict.many_small_lists():
+        return described_model_of(_parsed(data))
 
 
 def _parsed(data: bytes) -> Any:

@@ -12,6 +12,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from majorant.interrupts import check
+
 __all__ = ["Pass", "Watcher", "between_blocks", "call_watchers"]
 
 
@@ -50,6 +52,7 @@ def between_blocks(watcher: Watcher) -> Iterator[None]:
 
 
 def call_watchers(state: Pass) -> None:
-    """Tell all of them."""
+    """Tell all of them; and end the pass if its end is wanted."""
+    check()
     for watcher in _WATCHERS.get():
         watcher(state)

@@ -13,7 +13,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from majorant.interrupts import check
 
 if TYPE_CHECKING:
     from majorant.rows.block import Block
@@ -47,24 +49,34 @@ class Convoy:
         One pass: a question ↦ the answers of all blocks, in their order.
     size : int
         How many there are to wait for.
+    interrupted : function
+        Whether Ctrl-C was pressed. What was asked before is not answered then; what is asked afterwards
+        measures what is to be kept, and is.
     """
 
-    def __init__(self, ask: Callable[[Question], Iterable[Any]], size: int) -> None:
-        self._ask, self._size = ask, size
-        self._waiting: list[tuple[Question, SimpleQueue[Any]]] = []
+    def __init__(
+        self,
+        ask: Callable[[Question], Iterable[Any]],
+        size: int,
+        interrupted: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._ask, self._size, self._interrupted = ask, size, interrupted
+        self._waiting: list[_Traveller] = []
         self._changed = threading.Condition()
         self.broken: BaseException | None = None
         """The error that has ended it, if one has."""
-        self.stopped = threading.Event()
-        """Set when all are to end where they are."""
+        self.after_interrupt = False
+        """Whether the questions that are being answered were asked after Ctrl-C."""
 
     def ask(self, question: Question) -> Generator[Any, None, None]:
         """The answers of all blocks, when the others have a question too; for the threads of the problems."""
-        seat: SimpleQueue[Any] = SimpleQueue()
+        check()
+        traveller = _Traveller(question, SimpleQueue(), self._interrupted())
+        seat = traveller.seat
         with self._changed:
             if self.broken is not None:
                 raise self.broken
-            self._waiting.append((question, seat))
+            self._waiting.append(traveller)
             self._changed.notify_all()
         while (answer := seat.get()) is not _END:
             if isinstance(answer, _Failure):
@@ -87,8 +99,8 @@ class Convoy:
         with self._changed:
             if self.broken is None:
                 self.broken = error
-            for _, seat in self._waiting:
-                seat.put(_Failure(self.broken))
+            for traveller in self._waiting:
+                traveller.seat.put(_Failure(self.broken))
             self._waiting = []
             self._changed.notify_all()
 
@@ -104,24 +116,42 @@ class Convoy:
                     if not self._size:
                         return
                     travellers, self._waiting = self._waiting, []
-                self._go(travellers)
+                self.after_interrupt = self._interrupted()
+                self._go([each for each in travellers if not self._turned_away(each)])
         except BaseException as error:  # nobody shall wait for a driver who is gone
             self.break_up(error)
             raise
 
-    def _go(self, travellers: list[tuple[Question, SimpleQueue[Any]]]) -> None:
+    def _turned_away(self, traveller: _Traveller) -> bool:
+        late = self.after_interrupt and not traveller.after_interrupt
+        if late:
+            traveller.seat.put(_Failure(KeyboardInterrupt()))
+        return late
+
+    def _go(self, travellers: list[_Traveller]) -> None:
+        if not travellers:
+            return
         # What several ask alike, such as the matrix of all pairs of features, is answered once.
-        questions = list(dict.fromkeys(question for question, _ in travellers))
+        questions = list(dict.fromkeys(traveller.question for traveller in travellers))
         end: Any = _END
         try:
             for answers in self._ask(Together(questions)):
                 found = dict(zip(questions, answers, strict=True))
-                for question, seat in travellers:
-                    seat.put(found[question])
+                for traveller in travellers:
+                    traveller.seat.put(found[traveller.question])
         except BaseException as error:
             end = _Failure(error)
-        for _, seat in travellers:
-            seat.put(end)
+        for traveller in travellers:
+            traveller.seat.put(end)
+
+
+class _Traveller(NamedTuple):
+    """Somebody who waits for an answer."""
+
+    question: Question
+    seat: SimpleQueue[Any]
+    after_interrupt: bool
+    """Whether the question was asked after Ctrl-C."""
 
 
 class _Failure:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from majorant.interrupts import check
 from majorant.rows import kernels
 from majorant.rows.block import Block, Indices
 from majorant.rows.protocol import Audit, LossSum
@@ -17,6 +19,9 @@ from majorant.status import Matrix, Vector
 if TYPE_CHECKING:
     from majorant.rows.columns import Columns
 
+# Products of two entries of a row that are added up in one go: a few tenths of a second, after which somebody
+# may want to end it.
+PRODUCTS = 1e8
 # Entries compared at a time, so that what numpy makes of them stays in the cache.
 PIECE = 16_384
 
@@ -85,13 +90,40 @@ class CsrBlock(Block):
     def advance(
         self, d: Vector, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
     ) -> float:
-        return float(kernels.advance(*self._csr, self.y, self.s, self.b, d, dv, v, active, H, c))
+        data, indices, starts, stops = self._csr
+        total = 0.0
+        for part in self._pieces if H.size else [slice(None)]:
+            check()
+            total += kernels.advance(
+                data, indices, starts[part], stops[part], self.y[part], self.s[part], self.b, d,
+                dv[part], v[part], active[part], H, c,
+            )  # fmt: skip
+        return float(total)
 
     def cross(self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector) -> None:
-        kernels.cross(*self._csr, self.y, self.s, self.b, dv, t, v, active, H, c)
+        data, indices, starts, stops = self._csr
+        for part in self._pieces if H.size else [slice(None)]:
+            check()
+            kernels.cross(
+                data, indices, starts[part], stops[part], self.y[part], self.s[part], self.b,
+                dv[part], t, v[part], active[part], H, c,
+            )  # fmt: skip
 
     def add_rows(self, rows: Indices, sign: float, H: Matrix, c: Vector) -> None:
-        kernels.add_rows(*self._csr, self.y, self.s, self.b, rows, sign, H, c)
+        for part in _pieces(self._lengths[rows]):
+            check()
+            kernels.add_rows(*self._csr, self.y, self.s, self.b, rows[part], sign, H, c)
+
+    @property
+    def _lengths(self) -> NDArray[np.float64]:
+        """How many entries each row has."""
+        _, _, starts, stops = self._entries
+        return np.asarray(stops - starts, dtype=np.float64)
+
+    @cached_property
+    def _pieces(self) -> list[slice]:
+        """The rows in pieces that do not take long, even if all of them are added to a Gram matrix."""
+        return _pieces(self._lengths)
 
     @staticmethod
     def mirror(H: Matrix) -> None:
@@ -164,3 +196,13 @@ def _all_ones(values: NDArray[Any]) -> bool:
 
 def _unsigned(indices: NDArray[Any]) -> NDArray[Any]:
     return indices.view(np.uint32 if indices.dtype.itemsize == 4 else np.uint64)
+
+
+def _pieces(lengths: NDArray[np.float64]) -> list[slice]:
+    """A list of rows of these lengths, cut where so many products of their entries have come together."""
+    done = np.cumsum(lengths * lengths)
+    if not len(done) or done[-1] <= PRODUCTS:
+        return [slice(0, len(done))]
+    ends = np.searchsorted(done, np.arange(PRODUCTS, done[-1], PRODUCTS)) + 1
+    cuts = np.unique([0, *ends.tolist(), len(done)]).tolist()
+    return [slice(a, b) for a, b in pairwise(cuts)]

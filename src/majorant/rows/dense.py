@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from majorant.interrupts import check
 from majorant.losses import SquaredHinge
 from majorant.rows.block import Block, Indices
 from majorant.rows.protocol import Answer, Audit, LossSum
@@ -162,6 +163,7 @@ class DenseBlock(Block):
             square = np.zeros((len(c) + 1, self.n_features))
             buffer = np.empty(min(GATHERED, len(chosen)) * self.n_features, dtype=self.X.dtype)
             for start in range(0, len(chosen), GATHERED):
+                check()
                 part = slice(start, start + GATHERED)
                 X = self._gather(chosen[part], buffer)
                 X *= roots[part, np.newaxis]

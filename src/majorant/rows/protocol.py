@@ -179,7 +179,8 @@ class Rows(ABC):
 
     def design(self) -> Matrix:
         """S^½L as one dense n × p array: only for few rows."""
-        return np.concatenate(list(self.ask(lambda block: block.design())))
+        parts = list(self.ask(lambda block: block.design()))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 @dataclass(frozen=True)

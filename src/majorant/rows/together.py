@@ -14,6 +14,8 @@ from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from majorant.interrupts import check
+
 Answer = TypeVar("Answer")
 
 WORKER = "majorant worker"
@@ -27,6 +29,7 @@ def together(tasks: Sequence[Callable[[], Answer]]) -> list[Answer]:
 
     Which tasks there are does not depend on how many work on them, so neither does the answer.
     """
+    check()
     first, *others = tasks
     if not others or threading.current_thread().name == WORKER:
         # (A worker that waited for others might wait for itself.)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from majorant.interrupts import check
 from majorant.joint import AnyObjective
 from majorant.rows.block import Block
 from majorant.status import Matrix, Vector
@@ -153,6 +154,7 @@ class DenseRidge:
         theta = start - centre
         slack = e - Z @ theta
         for _ in range(RIDGE_STEPS):
+            check()
             active = slack > 0.0
             gradient = ridge * theta - 2.0 * (np.maximum(slack, 0.0) @ Z)
             if not gradient.any():

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-import signal
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -16,8 +13,8 @@ import numpy as np
 from majorant.blas import one_thread
 from majorant.callbacks import Callback
 from majorant.errors import ClusterLostError
+from majorant.interrupts import CtrlC, check, ending_on, undisturbed
 from majorant.joint import AnyObjective
-from majorant.rows.between import Pass, between_blocks
 from majorant.solvers.base import Solver, require_suitable
 from majorant.solvers.certify import certify
 from majorant.status import (
@@ -50,40 +47,6 @@ class Stopwatch:
             return next(iterates)
         finally:
             self.seconds += time.perf_counter() - start
-
-
-class CtrlC:
-    """Turns the first Ctrl-C into a flag that is looked at between iterates; the second one raises.
-
-    An exception in the middle of a compiled function becomes a SystemError, and in the middle of an iteration
-    leaves nothing to keep; between two blocks of rows that are read from a disk, it is safe. A handler of the
-    caller's own, or another thread than the main one, is left alone.
-    """
-
-    def __init__(self) -> None:
-        self.pressed = False
-        self._installed = False
-
-    def __enter__(self) -> CtrlC:
-        ours = threading.current_thread() is threading.main_thread()
-        if ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._press)
-            self._installed = True
-        return self
-
-    def _press(self, number: int, frame: FrameType | None) -> None:
-        if self.pressed:
-            signal.default_int_handler(number, frame)
-        self.pressed = True
-
-    def between_blocks(self, state: Pass) -> None:
-        """An iteration over rows that are read block by block may take minutes: it ends between two."""
-        if self.pressed:
-            raise KeyboardInterrupt
-
-    def __exit__(self, *exception: object) -> None:
-        if self._installed:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def solve(
@@ -129,7 +92,8 @@ def solve(
         # Overflow ends in values that are not finite, which are looked for; a warning would say less.
         with np.errstate(over="ignore", invalid="ignore"), one_thread():
             status = run.follow(_iterates(solver, problem, start, seed), max_iter)
-            result = run.result(status, start)
+            with undisturbed():
+                result = run.result(status, start)
     except ClusterLostError as error:
         error.theta = None if run.last is None else run.last.theta
         raise
@@ -165,13 +129,14 @@ class _Run:
 
     def follow(self, iterates: Iterator[Iterate], max_iter: int) -> Status:
         status = Status.MAX_ITER
-        with CtrlC() as ctrl_c, between_blocks(ctrl_c.between_blocks):
+        with CtrlC() as ctrl_c, ending_on(lambda: ctrl_c.pressed):
             try:
                 for n in range(max_iter + 1):
                     reason = self._take(n, self.clock.advance(iterates))
-                    if reason or ctrl_c.pressed:
-                        status = reason or Status.INTERRUPTED
+                    if reason:
+                        status = reason
                         break
+                    check()
             except KeyboardInterrupt:
                 if not self.history:
                     raise

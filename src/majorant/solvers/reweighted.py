@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from majorant.interrupts import check
 from majorant.joint import AnyObjective
 from majorant.objective import HUGE
 from majorant.potentials import L2
@@ -74,6 +75,7 @@ def minimised(
     here = problem.evaluate(theta)
     unit = problem.column_lengths
     for n, at in enumerate(descend(problem, here)):
+        check()
         if isinstance(at, Evaluated):
             settled = at.value >= here.value or change(problem, unit, here.theta, at.theta) <= SETTLED
             here = at if at.value < here.value else here

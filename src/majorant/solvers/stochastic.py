@@ -31,6 +31,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from majorant.errors import MajorantError
+from majorant.interrupts import check
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
 from majorant.potentials import Potential
@@ -194,6 +195,7 @@ class Descent:
         schedule = solver.schedule if callable(solver.schedule) else SCHEDULES[solver.schedule]
         rows = self._rng.permutation(block.n_samples)
         for start in range(0, len(rows), size):
+            check()
             batch = rows[start : start + size]
             d = block.loss(self.theta, batch).gradient
             d += len(batch) * leg.kappa * leg.penalty_gradient(self.theta)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from majorant.interrupts import check
 from majorant.joint import JointObjective, lengths
 from majorant.rows.columns import Columns
 from majorant.solvers.joint.smooth import JointQuadratic, newton_direction
@@ -162,6 +163,7 @@ class _Groups:
         return np.asarray(single.factor[self.chosen] * slopes)
 
     def _sweep(self, W: Matrix, beta: Vector, order: NDArray[np.intp], near: NDArray[np.bool_]) -> float:
+        check()
         room = (np.empty(len(beta)) for _ in range(3))
         worst = self.sweeps.sweep(
             self.columns.data, self.columns.indices, self.columns.starts, self.codes, self.u, W, self.slopes,

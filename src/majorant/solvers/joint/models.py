@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from majorant.interrupts import check
 from majorant.joint import JointObjective, lengths
 from majorant.potentials import L1
 from majorant.solvers.joint.smooth import JointCurvature, newton_direction
@@ -78,6 +79,7 @@ class JointModel:
         count = int(np.clip(SWEEP_WORK / (C * n**2), 20, 400))
         room = [np.empty(C) for _ in range(3)]
         for _ in range(ROUNDS):
+            check()
             R, W = at.loss_gradient.reshape(C, n).copy(), at.theta.reshape(C, n).T.copy()
             worst = sweeps.sweep_model(
                 self.H, R, W, slopes, ridge, self.scale, count, accuracy, *room
@@ -129,6 +131,7 @@ class JointModel:
         rounding = 1e-14 * objective.penalty(theta)
         previous = np.inf
         for _ in range(steps):
+            check()
             here = Evaluated(theta, value, linear)
             violation = self._violation(objective, here)
             if violation <= accuracy:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from majorant.interrupts import check
 from majorant.joint import JointObjective, lengths
 from majorant.linsolve import FORCING, MAX_STEPS, conjugate_gradients, rounding_level, solve_positive
 from majorant.rows.quadratic import ActiveQuadratic
@@ -124,6 +125,7 @@ class JointCurvature:
         """Where the same diagonal is all that the penalty adds, the classes do not see each other."""
         solutions = []
         for H, row in zip(self.matrices, gradient.reshape(len(self.matrices), -1), strict=True):
+            check()
             A = H.copy()
             A.flat[: -1 : len(A) + 1] += diagonal
             solutions.append(solve_positive(A, row, self.noise, FLOOR))

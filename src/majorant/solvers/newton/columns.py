@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from majorant.interrupts import check
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.rows.columns import Columns, intercept_column, slacks
@@ -65,6 +66,7 @@ def _rounds(objective: Objective, features: _Features, at: Evaluated) -> Iterato
         features.begin(at, violations[:-1], goal)
         shown = features.worked
         for _ in range(ROUNDS):
+            check()
             if features.descend(0.5 * goal) <= goal:
                 break
             if features.newton_is_due():

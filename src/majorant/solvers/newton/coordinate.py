@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from majorant.interrupts import check
 from majorant.rows.columns import Columns
 from majorant.rows.kernels import compiled
 from majorant.status import Vector
@@ -260,6 +261,7 @@ def descend_along(
     trail, slacks = np.empty((SWEEPS + 1, len(order) + 1)), np.empty((SWEEPS + 1, len(u)))
     room = np.empty((SWEEPS, SWEEPS)), np.empty(SWEEPS), np.empty(len(u))
     while spent <= len(data):
+        check()
         worst, done = _sweeps(
             data,
             indices,

@@ -21,6 +21,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from majorant.interrupts import check
 from majorant.linsolve import cholesky_solve, rounding_level, solve_positive
 from majorant.objective import Objective
 from majorant.status import Evaluated, Matrix, Vector
@@ -57,6 +58,7 @@ def minimise_smooth(objective: Objective, H: Matrix, c: Vector, theta: Vector) -
     noise = rounding_level(objective.rows.loss_at_zero.value, len(theta))
     goal = previous = np.inf
     for n in range(SMOOTH_STEPS):
+        check()
         gradient = linear + objective.penalty_gradient(theta)
         violation = float(np.max(np.abs(gradient) / lengths))
         if n == 0:
@@ -101,6 +103,7 @@ def minimise_kinked(
     # Sweeps over few features cost next to nothing beside a call of LAPACK.
     sweeps = int(np.clip(SWEEP_WORK / len(theta) ** 2, 20, 400))
     for _ in range(ROUNDS):
+        check()
         if descend(H, r, theta, slopes, ridge, sweeps, goal) <= goal:
             break
         theta, r = model.solve_on_support(theta, r)
@@ -167,6 +170,7 @@ class _KinkedModel:
         """
         value = self.value(theta, r)
         for _ in range(drops):
+            check()
             support = np.flatnonzero((theta != 0.0) | (self.slopes == 0.0))
             part, signs = theta[support], np.sign(theta[support])
             step = self._step(support, theta, r)
@@ -174,6 +178,7 @@ class _KinkedModel:
                 break
             kinked = self.slopes[support] > 0.0
             for t in self._lengths_to_try(part, step, kinked & ((part + step) * signs <= 0.0)):
+                check()
                 moved = part + t * step
                 moved[kinked & (moved * signs <= 0.0)] = 0.0
                 candidate = self._at(support, moved)
@@ -219,6 +224,7 @@ class _KinkedModel:
     def _solve(self, alive: NDArray[np.intp], right: Vector) -> Vector | None:
         # Features may depend on each other; and a step with a little too much curvature is still a step down.
         for jitter in JITTERS:
+            check()
             A = self.H.copy() if len(alive) == len(self.H) else self.H[np.ix_(alive, alive)]
             A.flat[:: len(alive) + 1] *= 1.0 + jitter
             A.flat[:: len(alive) + 1] += self.ridge[alive]

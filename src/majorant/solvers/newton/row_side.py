@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
+from majorant.interrupts import check
 from majorant.linsolve import cholesky_solve
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
@@ -23,6 +25,9 @@ from majorant.status import Iterate, Matrix, Vector
 
 # The most rows whose K is formed: at some thousand, a factorisation takes as long as many passes over X.
 LARGEST = 2500
+# Features whose products are summed up at a time, and rows that are copied.
+AT_A_TIME = 1024
+ROWS_AT_A_TIME = 64
 
 
 def suits(objective: Objective, rows: MemoryRows) -> bool:
@@ -46,9 +51,11 @@ def row_side_iterates(objective: Objective, rows: MemoryRows, theta: Vector) -> 
     y = np.concatenate([block.y for block in rows.blocks])
     b = rows.blocks[0].b
     used = s > 0.0
-    X = design[used, :-1] * (y[used] / np.sqrt(s[used]))[:, np.newaxis]
-    side = _RowSide((X / D) @ X.T, y[used], s[used], intercept=b > 0.0)
+    X = _rows(design, np.flatnonzero(used), y[used] / np.sqrt(s[used]))
+    del design
+    side = _RowSide(_products(X, D), y[used], s[used], intercept=b > 0.0)
     while True:
+        check()
         side.step()
         theta = np.append(X.T @ side.a / D, side.beta)
         moved = objective.evaluate(theta)
@@ -58,6 +65,26 @@ def row_side_iterates(objective: Objective, rows: MemoryRows, theta: Vector) -> 
         elif not side.settled:
             continue
         yield at
+
+
+def _rows(design: Matrix, used: NDArray[np.intp], scale: Vector) -> Matrix:
+    """The rows of X in use, from S^½Diag(y)[X b]; some at a time, since they may fill the memory."""
+    X = np.empty((len(used), design.shape[1] - 1))
+    for start in range(0, len(used), ROWS_AT_A_TIME):
+        check()
+        part = slice(start, start + ROWS_AT_A_TIME)
+        np.multiply(design[used[part], :-1], scale[part, np.newaxis], out=X[part])
+    return X
+
+
+def _products(X: Matrix, D: Vector) -> Matrix:
+    """The matrix XD⁻¹Xᵀ; some features at a time, since all of them may take half a minute."""
+    first, *others = (slice(start, start + AT_A_TIME) for start in range(0, X.shape[1], AT_A_TIME))
+    K = (X[:, first] / D[first]) @ X[:, first].T
+    for part in others:
+        check()
+        K += (X[:, part] / D[part]) @ X[:, part].T
+    return K
 
 
 class _RowSide:
@@ -97,6 +124,7 @@ class _RowSide:
         M = self.K[np.ix_(rows, rows)]
         M[np.diag_indices_from(M)] += 0.5 / self.s[rows]
         u = cholesky_solve(M, self.y[rows])
+        check()
         ones = cholesky_solve(M, np.ones(len(rows)))
         if u is None or ones is None:
             return self.a, self.beta
