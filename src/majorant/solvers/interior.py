@@ -39,9 +39,9 @@ from majorant.solvers.dense import TINY, ScaledRows, equations, norms, small_eno
 from majorant.status import Evaluated, Iterate, Matrix, Underway, Vector
 
 MAX_STEPS = 100
-# Iterates of another method, underway or not, after which this one takes over; one more for so many entries of
-# X, since a step of this one costs that of many others where the rows are many. (On mushrooms, with 0.9 million
-# entries, Newton's method takes up to 21 steps and 35 ms, this one half a second.)
+# Iterates of another method, underway or not, after which this one takes over; one more for so many entries
+# of X, since a step of this one costs that of many others where the rows are many. (On mushrooms, with 0.9
+# million entries, Newton's method takes up to 21 steps and 35 ms, this one half a second.)
 PATIENCE_WITH_OTHERS = 12
 ENTRIES_OF_A_STEP = 10_000
 # Iterates of the other method that finish the work of this one.
