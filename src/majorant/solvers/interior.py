@@ -87,6 +87,7 @@ def or_interior_point(
         yield from iterates_from(theta)
         return
     best: Evaluated | None = None
+    underway: Underway | None = None
     rows = objective.single.rows
     in_memory = isinstance(rows, MemoryRows)
     if not in_memory and rows.n_samples <= rows.n_features:
@@ -100,12 +101,16 @@ def or_interior_point(
                 break
             if best is None or at.value <= best.value:
                 best = at
+        elif isinstance(at, Underway) and (underway is None or at.value < underway.value):
+            underway = at
         yield at
         # Points underway cost no pass over rows that are elsewhere.
         patience -= in_memory or isinstance(at, Evaluated)
         if patience <= 0 and best is not None:
             break
     assert best is not None
+    if underway is not None and underway.value < best.value:
+        best = objective.evaluate(underway.theta)
     bound = -math.inf
     for point in interior_point(objective):
         if isinstance(point, Evaluated):
