@@ -39,5 +39,5 @@ def test_every_claim_of_thousands_is_true():
     assert not false, described(false)
     # A zero_tol that costs more than the tolerance is obeyed all the same.
     waiting = [one for one in outcomes if not (one.converged or one.status == "ZERO_TOL")]
-    assert len(waiting) <= 0.01 * MANY, described(waiting)
+    assert len(waiting) <= 0.02 * MANY, described(waiting)
     assert all(outcome.message for outcome in waiting)

@@ -234,7 +234,10 @@ class _Problem(ScaledRows):
             mu = state.complementarity()
             theta = self._with_zeros(state.theta, mu)
             here = self.value(theta)
-            value, bound = min(value, here), max(bound, self.bound(state.a, state.theta))
+            # Dual variables of the method, and those that the primal ones say: either may be the more exact.
+            slack = np.maximum(self.e[:, np.newaxis] - self.y * (self.Z @ theta), 0.0)
+            bounds = self.bound(state.a, state.theta), self.bound(2.0 * slack, theta)
+            value, bound = min(value, here), max(bound, *bounds)
             yield self.raw(theta), self.scale * here, self.scale * bound
             gap = value - bound
             if gap <= 0.5 * least[0] or mu <= 0.5 * least[1]:

@@ -57,7 +57,8 @@ def minimise_smooth(objective: Objective, H: Matrix, c: Vector, theta: Vector) -
     rounding = 1e-14 * (abs(current) + abs(float(c @ theta)))
     noise = rounding_level(objective.rows.loss_at_zero.value, len(theta))
     goal = previous = np.inf
-    for n in range(SMOOTH_STEPS):
+    # Where the penalty is quadratic, so is the model, and a second step mends the rounding of the first.
+    for n in range(2 if objective.potential.quadratic else SMOOTH_STEPS):
         check()
         gradient = linear + objective.penalty_gradient(theta)
         violation = float(np.max(np.abs(gradient) / lengths))
