@@ -131,6 +131,7 @@ last = Last()
     ids=["at exit", "after exit"],
 )
 @pytest.mark.parametrize(("words", "code"), [(("inspect", "m"), 0), (("inspect", "none"), 1)])
+@pytest.mark.slow
 def test_ctrl_c_after_the_work_changes_nothing(command, start, words, code):
     assert command("", "train", "rows.txt", "m").returncode == 0
     without = command("", *words)
@@ -385,6 +386,7 @@ def test_work_that_nobody_wants_to_end_goes_on():
     interrupts.check()
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_command_leaves_a_model_and_a_checkpoint(command, tmp_path):
     X, y = make_rows(1500, 1100)
     write_libsvm(tmp_path / "wide.txt", X, y)

@@ -122,6 +122,7 @@ class _Run:
         self.last: Evaluated | None = None
         self.certificate = Certificate(math.nan)
         self.lower_bound = -math.inf
+        self._worth_certifying = math.inf
         # Of the iterates that were not underway: the last θ, the best Φ and certificate, and since when.
         self._settled: Vector | None = None
         self._best = (np.inf, np.inf)
@@ -155,8 +156,12 @@ class _Run:
             at = iterate if isinstance(iterate, Evaluated) else self.objective.evaluate(iterate.theta)
             self.lower_bound = max(self.lower_bound, at.lower_bound)
             certificate = self._with_best_bound(at, self.objective.estimate(at))
-            if certificate.error <= self.tol:
+            if certificate.error <= min(self.tol, self._worth_certifying):
+                estimate = certificate.error
                 at, certificate = self._certify(at.theta)
+                if certificate.error > self.tol and not self.objective.bounded:
+                    # An estimate by single coordinates; the truth takes a pass, and more, each time.
+                    self._worth_certifying = 0.5 * estimate
         finite = np.isfinite(at.value) and np.isfinite(at.theta).all()
         if not finite or (np.isnan(certificate.error) and self.history):
             return Status.NOT_FINITE
