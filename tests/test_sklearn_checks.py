@@ -30,6 +30,16 @@ EVERY_DAY = [
 EVERY_OTHER_DAY = [
     *(SparseSVC(penalty, multi_class="joint") for penalty in Potential.registry if penalty != "l1"),
     SparseSVCCV("hyperbolic", lambdas=4, cv=3),
+    SparseSVCCV("welsch", lambdas=4, cv=3),
+]
+# A weight of 2 is a row twice: to 1e-7, also where only the penalty decides which of many minima is found.
+REPEATED = [
+    SparseSVC(penalty, multi_class=kind) for penalty in Potential.registry for kind in ("ovr", "joint")
+]
+REPEATED_CV = [
+    SparseSVCCV(penalty, lambdas=4, cv=3, multi_class=kind)
+    for penalty in ("l1", "hyperbolic", "welsch")
+    for kind in ("ovr", "joint")
 ]
 # The paper's solvers take their time: a potential as sharp as the default would make them take for ever, and
 # from zero a sharp Welsch potential catches them there.
@@ -57,6 +67,22 @@ def pairs(models, *without):
         for _, check in estimator_checks_generator(model, mark=None)
         if not any(part in check.func.__name__ for part in without)
     ]
+
+
+def repetitions(models):
+    return [pair for pair in pairs(models) if "sample_weight_equivalence" in pair.values[1].func.__name__]
+
+
+@pytest.mark.parametrize(("estimator", "check"), repetitions(REPEATED))
+def test_weights_are_repetitions_with_every_penalty(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.kernels
+@pytest.mark.parametrize(("estimator", "check"), repetitions(REPEATED_CV))
+def test_weights_are_repetitions_in_cross_validation(estimator, check):
+    check(estimator)
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ from majorant.status import Certificate, Evaluated, Matrix, Vector
 
 # The most features without any penalty for which a bound is looked for, by factorisations of their curvature,
 # and how many of these at most.
-MAX_FREE = 3000
+MAX_FREE = 1000
 FREE_STEPS = 20
 # The pull of the loss on such a feature, relative to the largest possible, that is taken for rounding, and
 # the one that an estimate need not mind.

@@ -118,7 +118,7 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         Φ at `coef_` and `intercept_`, summed over the problems.
     gap_ : float
         How far Φ at the coefficients can be above its minimum, relative to Φ without the constant Σ c_i φ(0).
-        nan for penalties that are not convex.
+        nan for penalties that are not convex, and with more than 1,000 features that nothing penalises.
     lower_bound_ : float
         What the gap proves: no coefficients whatsoever have a smaller Φ. nan where there is no gap.
     stationarity_ : float
