@@ -30,14 +30,14 @@ EVERY_DAY = [
 EVERY_OTHER_DAY = [
     *(SparseSVC(penalty, multi_class="joint") for penalty in Potential.registry if penalty != "l1"),
     SparseSVCCV("hyperbolic", lambdas=4, cv=3),
-    SparseSVCCV("welsch", lambdas=4, cv=3),
+    SparseSVCCV("welsch", lambdas=[1.0], cv=2),
 ]
 # A weight of 2 is a row twice: to 1e-7, also where only the penalty decides which of many minima is found.
 REPEATED = [
     SparseSVC(penalty, multi_class=kind) for penalty in Potential.registry for kind in ("ovr", "joint")
 ]
 REPEATED_CV = [
-    SparseSVCCV(penalty, lambdas=4, cv=3, multi_class=kind)
+    SparseSVCCV(penalty, lambdas=[3.0, 1.0, 0.3], cv=3, multi_class=kind)
     for penalty in ("l1", "hyperbolic", "welsch")
     for kind in ("ovr", "joint")
 ]

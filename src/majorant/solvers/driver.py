@@ -87,7 +87,9 @@ def solve(
         callback.on_begin(problem, tol)
     resumed = next((c.start_theta for c in callbacks if c.start_theta is not None), theta)
     start = objective.start() if resumed is None else resumed
-    run = _Run(objective, tol, callbacks, patience=math.inf if solver.stochastic else IDLE)
+    patience = math.inf if solver.stochastic else IDLE
+    # Other solvers than this one seldom come so near that it pays to look twice.
+    run = _Run(objective, tol, callbacks, patience=patience, thorough=solver.name == "newton")
     try:
         # Overflow ends in values that are not finite, which are looked for; a warning would say less.
         with np.errstate(over="ignore", invalid="ignore"), one_thread():
@@ -116,8 +118,10 @@ class _Run:
         tol: float,
         callbacks: Sequence[Callback],
         patience: float,
+        thorough: bool,
     ) -> None:
         self.objective, self.tol, self.callbacks, self.patience = objective, tol, callbacks, patience
+        self.thorough = thorough
         self.clock, self.history = Stopwatch(), History()
         self.last: Evaluated | None = None
         self.certificate = Certificate(math.nan)
@@ -179,7 +183,10 @@ class _Run:
 
     def _certify(self, theta: Vector) -> tuple[Evaluated, Certificate]:
         """θ evaluated afresh, and what is certain of it by the best lower bound that the run has found."""
-        at, certificate = certify(self.objective, theta, self.tol)
+        if self.thorough:
+            at, certificate = certify(self.objective, theta, self.tol)
+        else:
+            at, certificate = self.objective.certify(theta)
         self.lower_bound = max(self.lower_bound, at.lower_bound)
         return replace(at, lower_bound=self.lower_bound), self._with_best_bound(at, certificate)
 
