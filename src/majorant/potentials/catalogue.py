@@ -24,6 +24,16 @@ def _require(name: str, number: float, *, positive: bool) -> None:
         raise MajorantError(f"{name} must be a {bound} finite number, got {number!r}")
 
 
+class ZeroAtZero(Potential):
+    """A potential with φ(0) = 0, from which nothing is to be taken."""
+
+    def excess(self, w: Vector) -> Vector:
+        return self.value(w)
+
+    def excess_conjugate(self, u: Vector) -> Vector:
+        return self.conjugate(u)
+
+
 @dataclass(frozen=True)
 class Hyperbolic(Potential):
     """φ(w) = λ √(w² + δ²), Eq. (eq:l1Smooth): a smooth ℓ1, which it becomes as δ → 0."""
@@ -89,7 +99,7 @@ class Hyperbolic(Potential):
 
 
 @dataclass(frozen=True)
-class Welsch(Potential):
+class Welsch(ZeroAtZero):
     """φ(w) = λ (1 - exp(-w²/2δ²)), Eq. (eq:l0Smooth): a smooth, non-convex ℓ0."""
 
     lam: float = 1.0
@@ -133,7 +143,7 @@ class Welsch(Potential):
 
 
 @dataclass(frozen=True)
-class L1(Potential):
+class L1(ZeroAtZero):
     """φ(w) = λ |w|: the limit of the hyperbolic potential as δ → 0, with exact zeros."""
 
     lam: float = 1.0
@@ -177,7 +187,7 @@ class L1(Potential):
 
 
 @dataclass(frozen=True)
-class L2(Potential):
+class L2(ZeroAtZero):
     """φ(w) = λ/2 w²: shrinks every coefficient, makes none zero."""
 
     lam: float = 1.0
@@ -212,7 +222,7 @@ class L2(Potential):
 
 
 @dataclass(frozen=True)
-class Zero(Potential):
+class Zero(ZeroAtZero):
     """φ ≡ 0: no penalty but the elastic-net part η/2 ‖w‖² (the paper's "only ℓ2" case)."""
 
     name = "none"

@@ -25,6 +25,8 @@ class Solver(ABC):
     monotone: ClassVar[bool] = True
     """Whether Φ never increases along the iterates: the theorem behind every MM method."""
     stochastic: ClassVar[bool] = False
+    exact: ClassVar[bool] = False
+    """Whether it comes so near to a minimum that a certificate which rounding spoils is worth a second one."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

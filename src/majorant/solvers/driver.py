@@ -88,8 +88,7 @@ def solve(
     resumed = next((c.start_theta for c in callbacks if c.start_theta is not None), theta)
     start = objective.start() if resumed is None else resumed
     patience = math.inf if solver.stochastic else IDLE
-    # Other solvers than this one seldom come so near that it pays to look twice.
-    run = _Run(objective, tol, callbacks, patience=patience, thorough=solver.name == "newton")
+    run = _Run(objective, tol, callbacks, patience=patience, thorough=solver.exact)
     try:
         # Overflow ends in values that are not finite, which are looked for; a warning would say less.
         with np.errstate(over="ignore", invalid="ignore"), one_thread():

@@ -31,6 +31,8 @@ class JointNewton(Solver):
     On rows that are not in memory, Newton's method for both, with a pass over the rows for each step.
     """
 
+    exact = True
+
     @property
     def name(self) -> str:  # type: ignore[override]  # not registered: it solves joint problems alone
         return "newton"

@@ -74,6 +74,7 @@ class Newton(Solver):
     gram_features: int = 1000
 
     name = "newton"
+    exact = True
 
     def objection(self, objective: Objective) -> str | None:
         potential = objective.potential
