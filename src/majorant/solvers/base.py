@@ -26,7 +26,7 @@ class Solver(ABC):
     """Whether Φ never increases along the iterates: the theorem behind every MM method."""
     stochastic: ClassVar[bool] = False
     exact: ClassVar[bool] = False
-    """Whether it comes so near to a minimum that a certificate which rounding spoils is worth a second one."""
+    """Whether it comes so near to a minimum that a certificate spoilt by rounding is worth a second one."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
