@@ -36,7 +36,7 @@ def test_every_claim_is_true(first):
 def test_the_claims_of_thousands_are_true():
     outcomes = run(range(FIRST, FIRST + MANY), jobs=2)
     false = [outcome for outcome in outcomes if outcome.false_claims]
-    # Rounding differs from machine to machine, and some problems are at its border: at most one in a thousand.
+    # Rounding differs from machine to machine, and some problems are at its border: at most one in 1,000.
     # The aim is none; `python -m tests.torture` lists them.
     assert len(false) <= 0.001 * MANY, described(false)
     # A zero_tol that costs more than the tolerance is obeyed all the same.
