@@ -1,7 +1,5 @@
 """What is claimed is claimed of the coefficients that are delivered: anyone can check it from these."""
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -9,6 +7,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from majorant import SparseSVC, sparse_svc_path
 from majorant.datasets import from_arrays
+from majorant.estimators.advice import what_limits
+from majorant.objective import Objective
+from majorant.potentials import L2, Zero
+from majorant.rows import MemoryRows
 from majorant.status import Status
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -115,18 +117,15 @@ def test_the_same_from_a_source():
 
 def test_what_limits_a_fit_is_named():
     rng = np.random.default_rng(1)
-    rows = rng.standard_normal((40, 3))
-    rows = np.column_stack(
-        [rows, rows[:, 0] * (1.0 + 1e-9 * rng.standard_normal(40))]
-    )  # nearly the same twice
-    labels = np.where(rows[:, 1] + rng.standard_normal(40) > 0, 1, -1)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model = SparseSVC("none").fit(rows, labels, sample_weight=10.0 ** rng.uniform(-8, 8, 40))
-    if not model.converged_:
-        (warning,) = caught
-        assert "sample weights from" in str(warning.message)
-        assert "features without any penalty" in str(warning.message)
+    rows = rng.standard_normal((40, 3)) + np.array([1e6, 0.0, 0.0])
+    weights = 10.0 ** rng.uniform(-8, 8, 40)
+    labels = np.where(rows[:, 1] > 0, 1.0, -1.0)
+    words = what_limits(Objective(MemoryRows(rows, labels, weights), Zero()))
+    assert "sample weights from" in words
+    assert "features without any penalty" in words
+    assert "features far from zero" in words
+    easy = what_limits(Objective(MemoryRows(rng.standard_normal((40, 3)), labels), L2(1.0)))
+    assert easy == "Rounding limits it: features that nearly depend on each other."
 
 
 def test_a_penalty_that_is_not_convex_is_found_stationary():

@@ -26,7 +26,7 @@ from typing import TypeAlias
 import numpy as np
 
 from majorant.duality import TINY, balanced, relative_gap
-from majorant.objective import NEAR_BALANCE, RESIDUE, Objective
+from majorant.objective import NEAR_BALANCE, RESIDUE, Objective, certify_by_majorant
 from majorant.potentials import Potential
 from majorant.rows import MemoryRows, Rows
 from majorant.rows.block import Block
@@ -169,7 +169,7 @@ class JointObjective:
     def certify(self, theta: Vector) -> tuple[Evaluated, Certificate]:
         """θ evaluated afresh, and what is certain of it."""
         if not self.bounded:
-            return self._certify_by_majorant(theta)
+            return certify_by_majorant(self, theta)
         audits = self._audits(theta)
         gradient = np.concatenate([audit.loss.gradient for audit in audits])
         value = sum(audit.loss.value for audit in audits) + self.penalty(theta)
@@ -206,20 +206,6 @@ class JointObjective:
         """The convex Φ whose penalty is the tangent majorant of this one's at θ, but for a constant."""
         single = self.single.majorant(np.append(self.lengths(theta), 0.0))
         return replace(self, potential=single.potential, eta=single.eta, penalty_factor=single.penalty_factor)
-
-    def _certify_by_majorant(self, theta: Vector) -> tuple[Evaluated, Certificate]:
-        """How far a minimiser of the majorant at θ could lower Φ: no more than its duality gap."""
-        if self.potential.convex:
-            at = self.evaluate(theta)
-            return at, Certificate(self.stationarity(at))
-        majorant = self.majorant(theta)
-        upper, certificate = majorant.certify(theta)
-        at = replace(upper, value=upper.value - majorant.penalty(theta) + self.penalty(theta))
-        at = replace(at, lower_bound=-math.inf)
-        if not at.value > 0.0:
-            return at, Certificate(0.0)
-        fall = certificate.gap * upper.value / at.value
-        return at, Certificate(self.stationarity(at) if math.isnan(fall) else fall)
 
     def stationarity(self, at: Evaluated) -> float:
         """The largest fall of Φ, relative to Φ, that a step along one feature's coefficients promises."""

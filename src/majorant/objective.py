@@ -30,6 +30,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,7 +195,7 @@ class Objective:
         Features without any penalty take some passes; where nothing bounds Φ, its curvature takes one.
         """
         if not self.bounded:
-            return self._certify_by_majorant(theta)
+            return certify_by_majorant(self, theta)
         audit = self.rows.audit(theta, lengths=False)
         value, gradient = audit.loss.value + self.penalty(theta), audit.loss.gradient
         best, H = self.with_best_free_features(theta)
@@ -205,20 +206,6 @@ class Objective:
             bound = 0.0
         at = Evaluated(theta, value, gradient, lower_bound=bound)
         return at, Certificate(self.stationarity(at), self.relative_gap(value, bound))
-
-    def _certify_by_majorant(self, theta: Vector) -> tuple[Evaluated, Certificate]:
-        """How far a minimiser of the majorant at θ could lower Φ: no more than its duality gap."""
-        if self.potential.convex:  # too many features without any penalty
-            at = self.evaluate(theta)
-            return at, Certificate(self.stationarity(at))
-        majorant = self.majorant(theta)
-        upper, certificate = majorant.certify(theta)
-        at = replace(upper, value=upper.value - majorant.penalty(theta) + self.penalty(theta))
-        at = replace(at, lower_bound=-math.inf)
-        if not at.value > 0.0:
-            return at, Certificate(0.0)
-        fall = certificate.gap * upper.value / at.value
-        return at, Certificate(self.stationarity(at) if math.isnan(fall) else fall)
 
     def with_best_free_features(self, theta: Vector) -> tuple[Vector, Matrix]:
         """θ with the features that go without penalty, and the intercept, where Φ is least given the others.
@@ -364,3 +351,22 @@ class Objective:
                 f"The values of feature {int(np.flatnonzero(vanishing)[0])} are so small that their squares "
                 "vanish: rescale the features, e.g. with sklearn.preprocessing.StandardScaler."
             )
+
+
+def certify_by_majorant(objective: Any, theta: Vector) -> tuple[Evaluated, Certificate]:
+    """θ evaluated, and how far a minimiser of the majorant at θ can lower Φ: at most the majorant's gap.
+
+    `objective` is an `Objective` or a `JointObjective`. A convex one comes here if too many features have no
+    penalty; the largest fall along one coordinate is then all that is known.
+    """
+    if objective.potential.convex:
+        at = objective.evaluate(theta)
+        return at, Certificate(objective.stationarity(at))
+    majorant = objective.majorant(theta)
+    upper, certificate = majorant.certify(theta)
+    value = upper.value - majorant.penalty(theta) + objective.penalty(theta)
+    at = replace(upper, value=value, lower_bound=-math.inf)
+    if not value > 0.0:
+        return at, Certificate(0.0)
+    fall = certificate.gap * upper.value / value
+    return at, Certificate(objective.stationarity(at) if math.isnan(fall) else fall)

@@ -1,7 +1,7 @@
 r"""A primal-dual interior-point method, for problems that are small and badly conditioned.
 
 Newton's method on Φ crawls where weights, scales or strengths span many orders of magnitude, or where columns
-lie far from zero. This method takes twenty to forty steps whatever the conditioning, each with one dense
+lie far from zero. This method takes twenty to sixty steps on most such problems, each with one dense
 factorisation, and brings a dual point along whose lower bound does not suffer from cancellation. It is what
 `newton` turns to when its own steps have not arrived (`solvers/newton/__init__.py`).
 
