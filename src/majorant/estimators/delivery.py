@@ -14,8 +14,8 @@ hyperbolic potential, as for ℓ1). Setting w_i to zero costs
 
 to first order, up to c_i λ δ for the hyperbolic potential: the gap of Fenchel's inequality at w_i = 0. The
 cheapest zeros are taken, as many as the tolerance allows. If Φ is still too large with them, the other
-coefficients are optimised without those that are zero; if that does not help, half of the zeros are given up,
-and so on. Potentials with a kink have exact zeros already, but for those that were still on their way when
+coefficients are optimised without those that are zero; if that does not help, three quarters of the zeros are
+given up, and so on. Potentials with a kink have exact zeros already, but for those that were still on their way when
 the solver stopped: what is faint is set to zero if zero holds it and Φ does not rise. ℓ2 and "none" have no
 zeros to find: their width is 0.
 
@@ -44,9 +44,9 @@ BORDER = 1.001
 # Potentials with a kink: coefficients that move the margins by less than this, relative to the slacks. (Along
 # paths of w8a and a9a, 1e-2 found no more of them, and took a pass over the rows at every point to say so.)
 FAINT = 1e-4
-# The share of the tolerance that zeros may use up, and how often half of them are given up.
+# The share of the tolerance that zeros may use up, and how often three quarters of them are given up.
 BUDGET = 0.9
-HALVINGS = 6
+QUARTERINGS = 3
 # How much more accurate than the tolerance, and for how many steps, the other coefficients are optimised.
 POLISH_ACCURACY = 1e-2
 POLISH_STEPS = 50
@@ -140,7 +140,7 @@ class _Delivery:
         if self.converged:
             room = BUDGET * (self.tol - self.result.certificate.error) * self.start.value
             order = order[: np.searchsorted(np.cumsum(np.sort(costs)), room)]
-        for _ in range(HALVINGS):
+        for _ in range(QUARTERINGS):
             if not len(order):
                 break
             small = np.zeros(len(sizes), dtype=np.bool_)
@@ -151,7 +151,7 @@ class _Delivery:
             polished = self._polished(rounded, small)
             if polished is not rounded and self._good(polished) and self._held(polished, small, held):
                 return polished
-            order = order[: len(order) // 2]
+            order = order[: len(order) // 4]
         return self.start
 
     def _without_small(self, zero_tol: float) -> Evaluated:

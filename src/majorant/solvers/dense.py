@@ -265,15 +265,16 @@ def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercep
     solve = _positive(square)
     if solve is None:
         return None
-    borders = np.column_stack([solve(np.concatenate([entry * e for entry in row])) for row in eye])
-    border = np.kron(eye, e) @ borders
+    intercepts = np.kron(eye, e)
+    borders = np.column_stack([solve(row) for row in intercepts])
+    border = intercepts @ borders
 
     def solution(right: Matrix) -> Matrix:
         held = np.einsum("icd,id->ic", G, right[:-1])
         z = solve((X @ held).T.ravel())
         beta = np.zeros(C)
         if intercept:
-            beta = np.linalg.solve(border, right[-1] - np.kron(eye, e) @ z)
+            beta = np.linalg.solve(border, right[-1] - intercepts @ z)
             z = z + borders @ beta
         rest = right[:-1] - X.T @ z.reshape(C, n).T
         return np.vstack([np.einsum("icd,id->ic", G, rest), beta])

@@ -159,12 +159,8 @@ class _Run:
             at = iterate if isinstance(iterate, Evaluated) else self.objective.evaluate(iterate.theta)
             self.lower_bound = max(self.lower_bound, at.lower_bound)
             certificate = self._with_best_bound(at, self.objective.estimate(at))
-            if certificate.error <= min(self.tol, self._worth_certifying):
-                estimate = certificate.error
-                at, certificate = self._certify(at.theta)
-                if certificate.error > self.tol and not self.objective.bounded:
-                    # An estimate by single coordinates; the truth takes a pass, and more, each time.
-                    self._worth_certifying = 0.5 * estimate
+            if certificate.error <= self.tol:
+                at, certificate = self._certified(at, certificate)
         finite = np.isfinite(at.value) and np.isfinite(at.theta).all()
         if not finite or (np.isnan(certificate.error) and self.history):
             return Status.NOT_FINITE
@@ -179,6 +175,20 @@ class _Run:
             if self._stalled(at, certificate.error):
                 return Status.STALLED
         return next((answer for answer in answers if answer is not None), None)
+
+    def _certified(self, at: Evaluated, estimate: Certificate) -> tuple[Evaluated, Certificate]:
+        """What is certain of a point whose estimate is within the tolerance: only that may end the run.
+
+        Where the estimate leaves much out, the truth takes a pass and more each time: after a failure the last
+        certificate stands until the estimate has halved.
+        """
+        if estimate.error > self._worth_certifying:
+            return at, self.certificate
+        at, certificate = self._certify(at.theta)
+        rough = not self.objective.bounded or len(self.objective.single.free) > 0
+        if certificate.error > self.tol and rough:
+            self._worth_certifying = 0.5 * estimate.error
+        return at, certificate
 
     def _certify(self, theta: Vector) -> tuple[Evaluated, Certificate]:
         """θ evaluated afresh, and what is certain of it by the best lower bound that the run has found."""

@@ -44,10 +44,15 @@ MAX_STEPS = 100
 # million entries, Newton's method takes up to 21 steps and 35 ms, this one half a second.)
 PATIENCE_WITH_OTHERS = 12
 ENTRIES_OF_A_STEP = 10_000
-# Iterates of the other method that finish the work of this one.
+# A point underway on rows that are not in memory costs no pass over them: it counts for so much of an iterate.
+UNDERWAY_SHARE = 0.25
+# The most iterates of the other method that finish the work of this one.
 FINISHING = 4
-# Steps in which neither the gap nor μ has halved, after which rounding is all that is left.
+# Steps in which neither the gap nor μ has halved, after which rounding is all that is left. Once the relative
+# gap is accurate, μ does not count any more, and fewer steps are waited for.
 PATIENCE = 20
+ACCURATE = 1e-8
+PATIENCE_IF_ACCURATE = 4
 # A value so small, relative to that at zero, may be exactly zero a little further out.
 VANISHING = 1e-20
 BEYOND = 1e-6
@@ -94,7 +99,7 @@ def or_interior_point(
         # Other methods have matrices of all features there.
         best = objective.evaluate(theta)
         yield best
-    patience = PATIENCE_WITH_OTHERS + rows.n_samples * rows.n_features // ENTRIES_OF_A_STEP
+    patience = float(PATIENCE_WITH_OTHERS) + rows.n_samples * rows.n_features // ENTRIES_OF_A_STEP
     for at in iterates_from(theta) if best is None else ():
         if isinstance(at, Evaluated):
             if best is not None and np.array_equal(at.theta, best.theta):
@@ -104,8 +109,7 @@ def or_interior_point(
         elif isinstance(at, Underway) and (underway is None or at.value < underway.value):
             underway = at
         yield at
-        # Points underway cost no pass over rows that are elsewhere.
-        patience -= in_memory or isinstance(at, Evaluated)
+        patience -= 1.0 if in_memory or isinstance(at, Evaluated) else UNDERWAY_SHARE
         if patience <= 0 and best is not None:
             break
     assert best is not None
@@ -130,13 +134,17 @@ def interior_point(objective: AnyObjective) -> Iterator[Iterate]:
 
     Only the last is evaluated on the rows themselves.
     """
-    problem = _Problem(objective)
     best, bound = (math.inf, objective.start()), -math.inf
-    for theta, value, lower in problem.iterates():
+    for theta, value, lower in values_and_bounds(objective):
         best = min(best, (value, theta), key=lambda pair: pair[0])
         bound = max(bound, lower)
         yield Underway(best[1], best[0])
     yield replace(objective.evaluate(best[1]), lower_bound=bound)
+
+
+def values_and_bounds(objective: AnyObjective) -> Iterator[tuple[Vector, float, float]]:
+    """Points of the method, Φ at each, and a lower bound of the minimum that never falls."""
+    return _Problem(objective).iterates()
 
 
 class _Problem(ScaledRows):
@@ -240,9 +248,11 @@ class _Problem(ScaledRows):
             value, bound = min(value, here), max(bound, *bounds)
             yield self.raw(theta), self.scale * here, self.scale * bound
             gap = value - bound
-            if gap <= 0.5 * least[0] or mu <= 0.5 * least[1]:
+            accurate = gap <= ACCURATE * value
+            if gap <= 0.5 * least[0] or (mu <= 0.5 * least[1] and not accurate):
                 least, halved = (min(gap, least[0]), min(mu, least[1])), step
-            if gap <= GAP * value or mu <= TINY or step - halved >= PATIENCE:
+            patience = PATIENCE_IF_ACCURATE if accurate else PATIENCE
+            if gap <= GAP * value or mu <= TINY or step - halved >= patience:
                 return
             if value < VANISHING:
                 beyond = (1.0 + BEYOND) * theta

@@ -11,7 +11,9 @@ coefficients that zero holds, but whose release would lower Φ, are released one
 Which minimum is found must not depend on rounding: not on how rows are ordered, repeated or cut, nor on the
 machine. So the number of steps on each potential is fixed, every majorant is minimised to rounding, choices
 are made with a margin, and a ridge of `UNIQUE`, relative to the curvature of the loss along each feature,
-makes every minimiser unique where the loss is flat; in the end, a proximal term of this weight.
+makes every minimiser unique where the loss is flat; in the end, a proximal term of this weight. Where features
+are so nearly dependent that this term holds θ back, which shows in a majorant that falls clearly without it,
+its weight is lowered.
 """
 
 from __future__ import annotations
@@ -36,9 +38,13 @@ from majorant.status import Evaluated, Iterate, Underway, Vector
 # the loss along each feature.
 FIRST_RIDGE = 1e-3
 UNIQUE = 1e-8
+# Weights of the proximal term, relative to the first, and the relative fall of a majorant without it that is
+# clear.
+PROXIMAL = (1.0, 1e-2, 1e-4, 1e-6)
+CLEAR_FALL = 1e-7
 # Majorants minimised for each stepping stone; and for the potential itself at most.
 STONE_STEPS = 4
-FINAL_STEPS = 200
+FINAL_STEPS = 100
 # A change of the coefficients, relative to the largest in units of their features, that is taken for none;
 # and Newton's steps to the minimum of a majorant at most.
 SETTLED = 1e-11
@@ -138,24 +144,38 @@ class _Reweighted:
     ) -> Generator[Iterate, None, Vector]:
         """The minimiser of the loss and that ridge, from θ."""
         yield Underway(self.best.theta, self.best.value)
-        easier = replace(self.objective, potential=L2(1.0), eta=0.0, penalty_factor=ridge)
-        return self.minimise(easier, theta, proximal)
+        return self.minimise(self._with_ridge(ridge), theta, proximal)
+
+    def _with_ridge(self, ridge: Vector) -> AnyObjective:
+        return replace(self.objective, potential=L2(1.0), eta=0.0, penalty_factor=ridge)
 
     def _settle(self, theta: Vector) -> Generator[Iterate, None, Vector]:
-        """Majorise and minimise until θ stays where it is."""
+        """Majorise and minimise until θ stays where it is, whether or not a proximal term holds it there."""
+        objective = self.objective
+        for share in PROXIMAL:
+            theta = yield from self._repeat(theta, share * UNIQUE)
+            ridge = self._weights(theta, objective.potential)
+            majorant = self._with_ridge(ridge)
+            moved = yield from self._minimise(theta, ridge)
+            if not majorant.evaluate(moved).value < (1.0 - CLEAR_FALL) * majorant.evaluate(theta).value:
+                break
+            theta = moved
+        if self.best is not self.shown:  # the same point once more would end the run
+            self.shown = self.best
+            yield self.best
+        return theta
+
+    def _repeat(self, theta: Vector, proximal: float) -> Generator[Iterate, None, Vector]:
         step: Vector | None = None
+        unit = np.sqrt(self.spread)
         for _ in range(FINAL_STEPS):
             weights = self._weights(theta, self.objective.potential)
-            moved = yield from self._minimise(theta, weights, UNIQUE)
-            unit = np.sqrt(self.spread)
+            moved = yield from self._minimise(theta, weights, proximal)
             settled = change(self.objective, unit, theta, moved) <= SETTLED
             step, theta = self._extrapolated(step, moved - theta, moved)
             self._keep_if_lower(theta)
             if settled:
                 break
-        if self.best is not self.shown:  # the same point once more would end the run
-            self.shown = self.best
-            yield self.best
         return theta
 
     def _extrapolated(

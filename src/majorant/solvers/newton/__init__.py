@@ -1,10 +1,11 @@
 """`newton`: the exact curvature of the active rows, in the engine that fits the shape of the problem.
 
     features     potential  rows                     engine
+    any          l2 (2)     ≤ features, ≤ 2,500      row_side.py     as many unknowns as rows
+    > 50         kinked (4) ≤ 2 × features           columns.py      coordinate descent; Newton on the support
     ≤ 1,000      any        dense or crowded (1)     gram.py         the Gram matrix of the active rows
                  kinked     dense, after a start     working_set.py  gram.py on the features that matter
-    otherwise    l2 (2)     ≤ features, ≤ 2,500      row_side.py     as many unknowns as rows
-                 kinked     any                      columns.py      coordinate descent; Newton on the support
+    otherwise    kinked     any                      columns.py
                  smooth     any                      conjugate.py    products with the active rows only
     ≤ 3,000      any        not in memory            passes.py       a pass over the rows for every step
     otherwise    kinked (3) not in memory            few_columns.py  the same, with H of those that may move
@@ -16,6 +17,7 @@ So are those with at most 100 features; and all rows count as crowded where the 
 with a smooth penalty that is not quadratic, or with a feature that is not penalised.
 (2) Any quadratic penalty that leaves no feature out.
 (3) Or with a kink that is rounded: ℓ1 and hyperbolic. What is not convex is left to `mm-subspace`.
+(4) With a penalty on every feature.
 
 Some potentials are approached over stepping stones (`solvers/way.py`).
 """
@@ -52,6 +54,13 @@ from majorant.status import Evaluated, Iterate, Vector
 # strength falls to its own step by step.
 FEW_ROWS = 1000
 FAINT = 1e5
+
+# Penalties with a kink: with at most so many rows for a feature, the Gram matrix of all features is singular or
+# nearly so at faint penalties. (300 × 900 normal numbers, λ_max/10⁴: 45 s, and 0.6 s without it; at 4 rows for
+# a feature both are the same within a factor of 2, at 10 the Gram matrix wins by 2 to 5.)
+# With up to so many features a singular Gram matrix costs little.
+ROWS_PER_FEATURE = 2
+SMALL_GRAM = 50
 
 # The sample that a cold start begins with: every so-manieth row, so many steps.
 SAMPLE = 16
@@ -135,7 +144,7 @@ class Newton(Solver):
         (Straight from zero, the support is soon larger than the number of rows, and the many ways to fit
         them all have to be told from each other.)
         """
-        few = rows.n_samples <= FEW_ROWS and rows.n_features > self.gram_features
+        few = rows.n_samples <= min(FEW_ROWS, ROWS_PER_FEATURE * rows.n_features)
         if objective.potential.smooth or here.theta[:-1].any():
             return
         yield from stronger_penalties(objective, objective.kink_slopes[:-1], least=0.0 if few else FAINT)
@@ -160,12 +169,13 @@ class Newton(Solver):
     def choose_engine(self, objective: Objective, rows: MemoryRows, theta: Vector) -> Engine:
         """The rule that the table at the top of this file shows."""
         kinked, dense = not objective.potential.smooth, rows.dense
-        if rows.n_features <= self.gram_features and (dense or _crowded(objective, rows)):
+        if suits(objective, rows):
+            return row_side_iterates
+        gram = rows.n_features <= self.gram_features and (dense or _crowded(objective, rows))
+        if gram and not (kinked and _singular(objective, rows)):
             # From zero, nobody knows yet which features matter; and a Gram matrix that is there is used.
             choose = dense and kinked and theta[:-1].any() and ActiveQuadratic not in rows.kept
             return working_set_iterates if choose else gram_iterates
-        if suits(objective, rows):
-            return row_side_iterates
         return column_iterates if kinked else conjugate_iterates
 
     @staticmethod
@@ -181,6 +191,12 @@ class Newton(Solver):
     @classmethod
     def examples(cls) -> tuple[Newton, ...]:
         return cls(), cls(gram_features=0)
+
+
+def _singular(objective: Objective, rows: MemoryRows) -> bool:
+    """Whether the Gram matrix would be singular, or nearly so, and large enough for that to cost much."""
+    few = rows.n_samples <= ROWS_PER_FEATURE * rows.n_features
+    return few and rows.n_features > SMALL_GRAM and objective.penalised
 
 
 def _crowded(objective: Objective, rows: MemoryRows) -> bool:
