@@ -15,9 +15,9 @@ hyperbolic potential, as for ℓ1). Setting w_i to zero costs
 to first order, up to c_i λ δ for the hyperbolic potential: the gap of Fenchel's inequality at w_i = 0. The
 cheapest zeros are taken, as many as the tolerance allows. If Φ is still too large with them, the other
 coefficients are optimised without those that are zero; if that does not help, three quarters of the zeros are
-given up, and so on. Potentials with a kink have exact zeros already, but for those that were still on their way when
-the solver stopped: what is faint is set to zero if zero holds it and Φ does not rise. ℓ2 and "none" have no
-zeros to find: their width is 0.
+given up, and so on. Potentials with a kink have exact zeros already, but for those that were still on their
+way when the solver stopped: what is faint is set to zero if zero holds it and Φ does not rise. ℓ2 and "none"
+have no zeros to find: their width is 0.
 
 Of a run that has not converged, what means zero is set to zero if Φ does not rise by more than the tolerance.
 

@@ -9,8 +9,8 @@ from majorant.solvers.dense import small_enough
 from majorant.solvers.interior import values_and_bounds
 from majorant.status import Certificate, Evaluated, Vector
 
-# The share of the tolerance at which a certificate is good enough, and the most steps to it. (Where an interior
-# point proved something on the problems of tests/torture, it took at most 45.)
+# The share of the tolerance at which a certificate is good enough, and the most steps to it. (Where an
+# interior point proved something on the problems of tests/torture, it took at most 45.)
 GOOD = 0.1
 MAX_STEPS = 60
 

@@ -179,8 +179,8 @@ class _Run:
     def _certified(self, at: Evaluated, estimate: Certificate) -> tuple[Evaluated, Certificate]:
         """What is certain of a point whose estimate is within the tolerance: only that may end the run.
 
-        Where the estimate leaves much out, the truth takes a pass and more each time: after a failure the last
-        certificate stands until the estimate has halved.
+        Where the estimate leaves much out, the truth takes a pass and more each time: after a failure the
+        last certificate stands until the estimate has halved.
         """
         if estimate.error > self._worth_certifying:
             return at, self.certificate

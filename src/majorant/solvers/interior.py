@@ -44,7 +44,7 @@ MAX_STEPS = 100
 # million entries, Newton's method takes up to 21 steps and 35 ms, this one half a second.)
 PATIENCE_WITH_OTHERS = 12
 ENTRIES_OF_A_STEP = 10_000
-# A point underway on rows that are not in memory costs no pass over them: it counts for so much of an iterate.
+# A point underway on rows that are not in memory costs no pass over them: its share of an iterate.
 UNDERWAY_SHARE = 0.25
 # The most iterates of the other method that finish the work of this one.
 FINISHING = 4

@@ -11,9 +11,9 @@ coefficients that zero holds, but whose release would lower Φ, are released one
 Which minimum is found must not depend on rounding: not on how rows are ordered, repeated or cut, nor on the
 machine. So the number of steps on each potential is fixed, every majorant is minimised to rounding, choices
 are made with a margin, and a ridge of `UNIQUE`, relative to the curvature of the loss along each feature,
-makes every minimiser unique where the loss is flat; in the end, a proximal term of this weight. Where features
-are so nearly dependent that this term holds θ back, which shows in a majorant that falls clearly without it,
-its weight is lowered.
+makes every minimiser unique where the loss is flat; in the end, a proximal term of this weight. Where
+features are so nearly dependent that this term holds θ back, which shows in a majorant that falls clearly
+without it, its weight is lowered.
 """
 
 from __future__ import annotations

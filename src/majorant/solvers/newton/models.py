@@ -33,16 +33,22 @@ ACCURACY = 0.05
 # Flops of the sweeps between two solves on the support.
 SWEEP_WORK = 3e6
 ROUNDS = 10
-# Newton steps on the model of a smooth penalty: so many flops, of p³ a step, within these limits. (A step on a
-# singular model of 865 features takes its eigenvectors: 0.2 s.)
+# The most Newton steps on the model of a smooth penalty; fewer, but no fewer than the least, where p³ flops
+# for each are more than the work. (A step on a singular model of 865 features takes its eigenvectors: 0.2 s.)
+SMOOTH_STEPS = 30
+LEAST_SMOOTH_STEPS = 3
 SMOOTH_WORK = 2e9
-SMOOTH_STEPS = (3, 30)
 # How often a step on the support is cut before sweeping again.
 DROPS = 20
 # Curvature, relative, that is still taken for real: a line search guards what comes of it.
 FLOOR = 1e-15
 # Relative curvature added on the support, which may be singular.
 JITTERS = (1e-10, 1e-6)
+
+
+def smooth_steps(size: int) -> int:
+    """The most Newton steps on the model of a smooth penalty with so many coefficients."""
+    return int(np.clip(SMOOTH_WORK / size**3, LEAST_SMOOTH_STEPS, SMOOTH_STEPS))
 
 
 def minimise_smooth(objective: Objective, H: Matrix, c: Vector, theta: Vector) -> tuple[Vector, float]:
@@ -64,7 +70,7 @@ def minimise_smooth(objective: Objective, H: Matrix, c: Vector, theta: Vector) -
     noise = rounding_level(objective.rows.loss_at_zero.value, len(theta))
     goal = previous = np.inf
     # Where the penalty is quadratic, so is the model, and a second step mends the rounding of the first.
-    steps = 2 if objective.potential.quadratic else int(np.clip(SMOOTH_WORK / len(theta) ** 3, *SMOOTH_STEPS))
+    steps = 2 if objective.potential.quadratic else smooth_steps(len(theta))
     elsewhere = interior.suits(objective) and not objective.potential.quadratic
     for n in range(steps):
         check()
