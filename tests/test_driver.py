@@ -10,10 +10,10 @@ from conftest import random_objective
 
 from majorant.callbacks import Callback, Checkpoint, Progress, TimeLimit, progress_fraction
 from majorant.objective import Objective
-from majorant.potentials import L2, Hyperbolic
+from majorant.potentials import L2, Hyperbolic, Welsch
 from majorant.rows import MemoryRows
 from majorant.solvers import MM, SGD, MMSubspace, Newton, Solver, solve
-from majorant.status import Iterate, Status, Underway
+from majorant.status import Certificate, Iterate, Status, Underway
 
 
 class Scripted(Solver):
@@ -198,6 +198,17 @@ def test_what_is_claimed_at_the_end_is_computed_afresh(objective, solver):
     assert result.history[-1].objective == afresh.value + objective.constant
     assert np.isclose(afresh.value, again.value, rtol=1e-14)
     assert result.certificate == result.history[-1].certificate == certificate
+
+
+def test_only_a_certificate_ends_a_run_never_an_estimate(monkeypatch):
+    """The estimate of a non-convex fit is soon within the tolerance; here nothing ever is for certain."""
+    objective = random_objective(Welsch(1.0, 0.1))
+
+    def uncertain(objective, theta, tol):
+        return objective.evaluate(theta), Certificate(1.0)
+
+    monkeypatch.setattr("majorant.solvers.driver.certify", uncertain)
+    assert not solve(Newton(), objective).status.converged
 
 
 def test_points_underway_are_counted_and_shown_but_never_converged(objective):
