@@ -34,7 +34,7 @@ def test_every_claim_is_true(first):
 # The seed of a problem, and what was wrong with it once.
 CURED = {
     3582: "the estimate of unpenalised features was taken for the certificate",
-    4260: "the same",
+    4260: "the estimate of a fit without any penalty was taken for the certificate",
     4659: "the proximal term of a Welsch fit held it back at ten times the minimum of its majorant",
     4038: "eigenvectors of a singular model took 30 seconds",
     2690: "rows of a source: 1,000 iterations underway",

@@ -38,8 +38,8 @@ from majorant.status import Evaluated, Iterate, Underway, Vector
 # the loss along each feature.
 FIRST_RIDGE = 1e-3
 UNIQUE = 1e-8
-# Weights of the proximal term, relative to the first, and the relative fall of a majorant without it that is
-# clear.
+# The weights of the proximal term that are tried in turn, in units of `UNIQUE`, and the relative fall of a
+# majorant without the term above which the next weight is tried.
 PROXIMAL = (1.0, 1e-2, 1e-4, 1e-6)
 CLEAR_FALL = 1e-7
 # Majorants minimised for each stepping stone; and for the potential itself at most.
@@ -160,6 +160,7 @@ class _Reweighted:
             if not majorant.evaluate(moved).value < (1.0 - CLEAR_FALL) * majorant.evaluate(theta).value:
                 break
             theta = moved
+            self._keep_if_lower(theta)
         if self.best is not self.shown:  # the same point once more would end the run
             self.shown = self.best
             yield self.best
