@@ -43,8 +43,8 @@ from majorant.datasets import on_dask
 from majorant.estimators.clusters import cluster_by_problem
 from majorant.rows import MemoryRows, from_blocks
 from majorant.rows.dask import Cluster
-from majorant.rows.together import work_alone
-from majorant.solvers.newton.passes import view
+from majorant.rows.threads import work_alone
+from majorant.solvers.newton.out_of_core import view
 
 PER_BLOCK = 50_000
 # Times the number of rows, with which the gradient grows: it selects.
@@ -145,7 +145,7 @@ def measured_constants(p: int) -> Constants:
     with one_thread(), ThreadPoolExecutor(1, initializer=work_alone) as pool:
         of_loss, of_view = (
             min(pool.submit(timed, partial(question, block)).result()[0] for _ in range(5)) / PER_BLOCK
-            for question in (lambda block: block.loss(d), partial(view, d, d))
+            for question in (lambda block: block.loss(d), partial(view, None, d, d))
         )
     return Constants(trip, task, byte, of_loss, of_view)
 

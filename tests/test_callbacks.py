@@ -114,14 +114,14 @@ def test_an_improvement_within_tol_does_not_buy_time():
 
 
 def test_iterations_that_leave_theta_do_not_count():
-    """As while a solver is underway over stepping stones."""
-    from majorant.status import Underway
+    """As while a solver is underway over surrogates."""
+    from majorant.status import Provisional
 
     class Travelling(Scripted):
         def iterates(self, objective, theta, seed):
             yield Iterate(np.array(threshold(5.5)))
             for _ in range(10):
-                yield Underway(np.array(threshold(5.5)), 1.0)
+                yield Provisional(np.array(threshold(5.5)), 1.0)
             yield from super().iterates(objective, theta, seed)
 
     objective = Objective(MemoryRows(LINE, SIDES), L2(1.0))

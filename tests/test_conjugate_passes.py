@@ -11,16 +11,17 @@ from test_few_columns import CUTS, FEATURES, problem, streamed
 from majorant.objective import Objective
 from majorant.potentials import L2, Zero
 from majorant.rows import MemoryRows
-from majorant.solvers import MMSubspace, Newton, newton, solve
-from majorant.solvers.newton import conjugate_passes, few_columns
-from majorant.solvers.newton.conjugate_passes import conjugate_pass_iterates
+from majorant.solvers import MMSubspace, Newton, solve
+from majorant.solvers.newton import out_of_core, subsample_start
+from majorant.solvers.newton.out_of_core import newton_cg_pass_iterates
 from majorant.status import Status
 
 
 @pytest.fixture(autouse=True)
 def many_features(monkeypatch):
-    monkeypatch.setattr(newton, "MAX_FEATURES", 20)
-    monkeypatch.setattr(few_columns, "SAMPLED", 2000)
+    for module in (out_of_core, subsample_start):
+        monkeypatch.setattr(module, "all_may_move", lambda objective: False)
+    monkeypatch.setattr(subsample_start, "SPARSE_SAMPLE", 2000)
 
 
 @pytest.fixture(params=["dense", "sparse"])
@@ -64,7 +65,7 @@ def test_to_the_last_digits(rows):
 def test_a_product_is_that_with_the_active_rows(rows):
     rng = np.random.default_rng(2)
     theta, d = 0.2 * rng.standard_normal((2, FEATURES + 1))
-    question = pickle.loads(pickle.dumps(partial(conjugate_passes.product, theta, d)))
+    question = pickle.loads(pickle.dumps(partial(out_of_core._product, theta, d)))
     h = 1e-7
     difference = (rows.loss(theta + h * d).gradient - rows.loss(theta - h * d).gradient) / (2.0 * h)
     np.testing.assert_allclose(rows.total(question), difference, rtol=1e-5, atol=1e-4)
@@ -75,7 +76,7 @@ def test_a_stream_takes_the_same_way_bit_for_bit(kind):
     ways = []
     for rows in streamed(kind, 10**9):
         objective = Objective(rows, L2(1.0))
-        iterates = conjugate_pass_iterates(objective, objective.evaluate(objective.start()))
+        iterates = newton_cg_pass_iterates(objective, objective.evaluate(objective.start()))
         ways.append([next(iterates) for _ in range(4)])
     for here, there in zip(*ways, strict=True):
         assert np.array_equal(here.theta, there.theta)

@@ -26,7 +26,7 @@ from majorant.datasets import on_dask  # noqa: E402
 from majorant.errors import ClusterLostError  # noqa: E402
 from majorant.rows import from_blocks  # noqa: E402
 from majorant.rows.dask import Cluster  # noqa: E402
-from majorant.solvers.newton.passes import MAX_FEATURES  # noqa: E402
+from majorant.solvers.newton.out_of_core import MAX_FEATURES  # noqa: E402
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -222,7 +222,7 @@ def test_x_never_comes_to_the_client(client, monkeypatch):
         return results
 
     monkeypatch.setattr(client, "gather", watched)
-    monkeypatch.setattr("majorant.solvers.sample.SAMPLED", 50 * FEATURES)
+    monkeypatch.setattr("majorant.solvers.newton.subsample_start.SAMPLED", 50 * FEATURES)
     X, y, _ = collections(ROWS)
     SparseSVC("l1", lam=5.0).fit(X, y)
     assert 0 < max(largest) < ROWS * FEATURES * 8 / 2

@@ -13,7 +13,7 @@ from majorant.objective import Objective
 from majorant.potentials import L2, Hyperbolic, Welsch
 from majorant.rows import MemoryRows
 from majorant.solvers import MM, SGD, MMSubspace, Newton, Solver, solve
-from majorant.status import Certificate, Iterate, Status, Underway
+from majorant.status import Certificate, Iterate, Provisional, Status
 
 
 class Scripted(Solver):
@@ -218,7 +218,7 @@ def test_points_underway_are_counted_and_shown_but_never_converged(objective):
         def iterates(self, objective, theta, seed):
             yield objective.evaluate(theta)
             for _ in range(5):
-                yield Underway(best, objective.evaluate(best).value)
+                yield Provisional(best, objective.evaluate(best).value)
             yield objective.evaluate(best)
 
     spy = Spy()

@@ -13,7 +13,7 @@ from majorant.solvers import Newton, solve
 
 
 class Fair(Potential):
-    """φ(w) = |w| - log(1 + |w|): convex, with neither `steepest` nor `conjugate` of its own."""
+    """φ(w) = |w| - log(1 + |w|): convex, with neither `max_slope` nor `conjugate` of its own."""
 
     name = property(lambda self: "fair")  # no name of the class, so it is not registered
     convex = True

@@ -16,9 +16,8 @@ from majorant.rows import MemoryRows, StreamRows
 from majorant.rows.memory import make_block
 from majorant.rows.sources import ArraySource
 from majorant.rows.stream import Reader
-from majorant.solvers import Newton, newton, solve
-from majorant.solvers.newton import few_columns, passes
-from majorant.solvers.sample import sample_by_entries
+from majorant.solvers import Newton, solve
+from majorant.solvers.newton import out_of_core, subsample_start
 from majorant.status import Evaluated, Status
 
 CUTS = [100, 250, 400]
@@ -49,16 +48,17 @@ def rows(request):
 )
 def many_features(request, monkeypatch):
     """Eighty features are many, ten at a time; samples of about so many rows."""
-    monkeypatch.setattr(newton, "MAX_FEATURES", 20)
-    monkeypatch.setattr(few_columns, "FIRST", 10)
-    monkeypatch.setattr(few_columns, "LARGEST", FEATURES)
-    monkeypatch.setattr(few_columns, "SAMPLED", 25 * request.param)
+    for module in (out_of_core, subsample_start):
+        monkeypatch.setattr(module, "all_may_move", lambda objective: False)
+    monkeypatch.setattr(out_of_core, "FIRST_FEATURES", 10)
+    monkeypatch.setattr(out_of_core, "MAX_ENTRIES", FEATURES**2)
+    monkeypatch.setattr(subsample_start, "SPARSE_SAMPLE", 25 * request.param)
 
 
 @pytest.fixture
 def crowded(monkeypatch):
     """Fewer features at a time than the solutions of weak penalties have."""
-    monkeypatch.setattr(few_columns, "LARGEST", 20)
+    monkeypatch.setattr(out_of_core, "MAX_ENTRIES", 20**2)
 
 
 def objective(rows, lam, delta=0.0, **options):
@@ -68,7 +68,7 @@ def objective(rows, lam, delta=0.0, **options):
 def views(elsewhere):
     """All that blocks have answered to the steps' question."""
     answers = (answer for answers in elsewhere.answers for answer in answers)
-    return [answer for answer in answers if isinstance(answer, few_columns.View)]
+    return [answer for answer in answers if isinstance(answer, out_of_core.View)]
 
 
 SETTINGS = [
@@ -122,7 +122,7 @@ def test_answers_are_small(rows):
     assert len(views(elsewhere)) >= 3 * len(CUTS)
     for view in views(elsewhere):
         W = np.sqrt(2.0 * len(view.triangle))
-        assert W <= few_columns.LARGEST + 2
+        assert W <= FEATURES + 2
         assert len(pickle.dumps(view)) <= 8 * (W**2 / 2 + FEATURES + 1) + 1000
 
 
@@ -130,19 +130,20 @@ def test_a_view_is_what_it_says(rows):
     rng = np.random.default_rng(2)
     theta, d = 0.2 * rng.standard_normal((2, FEATURES + 1))
     chosen = np.array([0, 3, 4, 50])
-    question = pickle.loads(pickle.dumps(partial(few_columns.view, chosen, theta, d)))
+    question = pickle.loads(pickle.dumps(partial(out_of_core.view, chosen, theta, d)))
     view = rows.total(question)
     loss = rows.loss(theta)
     assert view.loss == pytest.approx(loss.value, rel=1e-13)
     np.testing.assert_allclose(view.gradient, loss.gradient, rtol=1e-12, atol=1e-10)
-    for t, shorter in zip(passes.PARTS, view.shorter, strict=True):
+    for t, shorter in zip(out_of_core.PARTS, view.shorter, strict=True):
         assert shorter == pytest.approx(rows.loss(theta - (1.0 - t) * d).value, rel=1e-12)
     L = rows.design()  # S^½L
     s = np.concatenate([block.s for block in rows.blocks])
     active = L @ theta < np.sqrt(s)
     part = L[active][:, [*chosen, FEATURES]]
     expected = SquaredHinge.curvature_bound * part.T @ part
-    np.testing.assert_allclose(view.curvature(), expected, rtol=1e-12, atol=1e-10)
+    (H,) = out_of_core.Seen([view], chosen).hessians()
+    np.testing.assert_allclose(H, expected, rtol=1e-12, atol=1e-10)
 
 
 def test_who_violates_comes_in(rows):
@@ -150,7 +151,7 @@ def test_who_violates_comes_in(rows):
     problem = objective(rows, 10.0)
     known = solve(Newton(), problem, tol=1e-10).iterate.value
     start = problem.start()
-    iterates = few_columns.few_column_iterates(problem, Evaluated(start, np.inf, np.zeros(FEATURES + 1)))
+    iterates = out_of_core.descend(problem, Evaluated(start, np.inf, np.zeros(FEATURES + 1)))
     reached = [next(iterates) for _ in range(12)]
     assert reached[-1].value == pytest.approx(known, rel=1e-9)
     assert np.all(np.diff([at.value for at in reached]) <= 1e-12 * known)
@@ -166,14 +167,14 @@ def test_at_the_minimum_it_ends(rows):
 
 def test_steps_that_are_too_long_are_cut(rows, monkeypatch):
     problem = objective(rows, 10.0)
-    honest = few_columns._minimised
+    honest = out_of_core._Passes._minimised
 
-    def boastful(objective, here):
-        target = honest(objective, here)
+    def boastful(self, here):
+        target = honest(self, here)
         return replace(target, theta=here.at.theta + 50.0 * (target.theta - here.at.theta))
 
-    monkeypatch.setattr(few_columns, "_minimised", boastful)
-    iterates = few_columns.few_column_iterates(problem, problem.evaluate(problem.start()))
+    monkeypatch.setattr(out_of_core._Passes, "_minimised", boastful)
+    iterates = out_of_core.descend(problem, problem.evaluate(problem.start()))
     values = [next(iterates).value for _ in range(30)]
     assert np.all(np.diff(values) <= 0.0)
     assert values[-1] < values[0]
@@ -197,15 +198,16 @@ def test_a_stream_takes_the_same_way_bit_for_bit(kind, memory, delta):
     ways = []
     for rows in streamed(kind, memory):
         whole = objective(rows, 10.0, delta)
-        iterates = few_columns.few_column_iterates(whole, whole.evaluate(whole.start()))
+        iterates = out_of_core.descend(whole, whole.evaluate(whole.start()))
         ways.append([next(iterates) for _ in range(8)])
     for here, there in zip(*ways, strict=True):
         assert np.array_equal(here.theta, there.theta)
         assert here.value == there.value
 
 
-def test_a_sample_has_as_many_entries_as_asked_for(rows):
-    sample = sample_by_entries(rows, 2000)
+def test_a_sample_has_as_many_entries_as_asked_for(rows, monkeypatch):
+    monkeypatch.setattr(subsample_start, "SPARSE_SAMPLE", 2000)
+    sample = subsample_start._sampled(objective(rows, 1.0)).rows
     entries = sum(
         block.n_samples * block.n_features if block.dense else block.sparse_entries for block in sample.blocks
     )

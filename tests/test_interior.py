@@ -6,14 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from majorant.joint import JointObjective
 from majorant.objective import Objective
 from majorant.potentials import L1, L2, Hyperbolic, Welsch, Zero
 from majorant.rows import MemoryRows
 from majorant.solvers import Newton, solve
 from majorant.solvers.dense import DenseRidge, ScaledRows, _line_search, equations, small_enough
 from majorant.solvers.interior import interior_point, or_interior_point, suits
-from majorant.status import Evaluated, Underway
+from majorant.status import Evaluated, Provisional
 
 POTENTIALS = [L1(0.5), L1(1e-3), Hyperbolic(0.5, 1e-4), Hyperbolic(2.0, 10.0), L2(1e-3), Zero()]
 
@@ -55,7 +54,7 @@ def test_the_bound_meets_the_value_on_hard_rows(potential, intercept, shape):
 
 @pytest.mark.parametrize("potential", [L1(0.5), Hyperbolic(0.5, 1e-4), L2(1e-3)], ids=str)
 def test_all_classes_at_once(potential):
-    objective = JointObjective(hard_rows(60, 8, labels=3), potential, 0.01)
+    objective = Objective.joint(hard_rows(60, 8, labels=3), potential, 0.01)
     at = last_point(objective)
     assert objective.relative_gap(at.value, at.lower_bound) <= 1e-6
 
@@ -197,4 +196,4 @@ def test_underway_points_hold_the_best_so_far():
         seen.append(at)
         if len(seen) > 1 and isinstance(at, Evaluated):
             break
-    assert any(isinstance(at, Underway) for at in seen)
+    assert any(isinstance(at, Provisional) for at in seen)

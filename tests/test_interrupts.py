@@ -21,8 +21,7 @@ from majorant.datasets import write_libsvm
 from majorant.estimators import training
 from majorant.rows import MemoryRows, csr, kernels
 from majorant.rows.dense import DenseBlock
-from majorant.solvers.joint import sweeps
-from majorant.solvers.newton import coordinate, row_side
+from majorant.solvers.newton import cd_kernels, dual_newton
 from majorant.status import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -209,10 +208,10 @@ def never(found):
 
 ENGINES = {
     "conjugate gradients": (DenseBlock, "active_product", {"penalty": "l2", "lam": 0.1}, (1500, 1100), 2),
-    "the rounds of a model": (coordinate, "descend", {"penalty": "l1", "lam": 0.1}, (400, 50), 2),
-    "sweeps along columns": (coordinate, "_sweeps", {"penalty": "l1", "lam": 0.1}, (1500, 1100), 2),
+    "the rounds of a model": (cd_kernels, "minimise_on_model", {"penalty": "l1", "lam": 0.1}, (400, 50), 2),
+    "sweeps along columns": (cd_kernels, "_rounds", {"penalty": "l1", "lam": 0.1}, (1500, 1100), 2),
     "sweeps of all classes": (
-        sweeps, "sweep", {"penalty": "l1", "lam": 0.1, "multi_class": "joint"}, (300, 40), 3,
+        cd_kernels, "_rounds", {"penalty": "l1", "lam": 0.1, "multi_class": "joint"}, (300, 700), 3,
     ),
     "batches": (DenseBlock, "loss", {"penalty": "l2", "solver": "sgd", "tol": 0.0}, (1000, 5), 2),
     "the Gram matrix": (DenseBlock, "_gather", {"penalty": "l2"}, (20_000, 20), 2),
@@ -223,7 +222,7 @@ ENGINES = {
 def test_an_iteration_is_left_in_the_middle(monkeypatch, name):
     owner, function, parameters, shape, classes = ENGINES[name]
     watch = Watch()
-    answer = never if owner in (coordinate, sweeps) else lambda found: found
+    answer = never if owner is cd_kernels else lambda found: found
     calls = press_in(monkeypatch, owner, function, watch, answer)
     X, y = make_rows(*shape, classes=classes)
     interrupted(SparseSVC(**parameters), X, y, watch)
@@ -254,7 +253,7 @@ def test_products_of_rows_are_left_in_the_middle(monkeypatch):
     watch = Watch()
     press_in(monkeypatch, MemoryRows, "design", watch)
     solves = []
-    monkeypatch.setattr(row_side, "cholesky_solve", lambda *given: solves.append(given))
+    monkeypatch.setattr(dual_newton, "cholesky_solve", lambda *given: solves.append(given))
     X, y = make_rows(100, 1500)
     interrupted(SparseSVC("l2", tol=1e-14), X, y, watch)
     assert solves == []
@@ -263,8 +262,8 @@ def test_products_of_rows_are_left_in_the_middle(monkeypatch):
 def test_products_of_rows_are_the_same_some_features_at_a_time(monkeypatch):
     X, y = make_rows(100, 1500)
     whole = SparseSVC("l2").fit(X, y)
-    monkeypatch.setattr(row_side, "AT_A_TIME", 77)
-    monkeypatch.setattr(row_side, "ROWS_AT_A_TIME", 7)
+    monkeypatch.setattr(dual_newton, "AT_A_TIME", 77)
+    monkeypatch.setattr(dual_newton, "ROWS_AT_A_TIME", 7)
     np.testing.assert_allclose(SparseSVC("l2").fit(X, y).coef_, whole.coef_, rtol=1e-7)
 
 

@@ -9,13 +9,13 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.preprocessing import scale
 
 from majorant import SparseSVC, lambda_max
-from majorant.joint import JointObjective, lengths
+from majorant.duality import column_norms
 from majorant.objective import Objective
-from majorant.potentials import L1, L2, Hyperbolic, Potential, Welsch
+from majorant.potentials import L1, L2, Hyperbolic, Potential
 from majorant.rows import MemoryRows
-from majorant.solvers import solve
-from majorant.solvers.joint import JointNewton
-from majorant.solvers.joint.smooth import JointQuadratic, PenaltyCurvature
+from majorant.rows.quadratic import ActiveQuadratic
+from majorant.solvers import Newton, solve
+from majorant.solvers.newton.quadratic_subproblem import PenaltyCurvature, _tied_matrix
 from majorant.status import Status
 
 ALL = [potential for kind in Potential.registry.values() for potential in kind.examples()]
@@ -34,7 +34,7 @@ def joint(potential, *, eta=0.0, factor=None, intercept=True, sparse=False, **sh
     labels = [np.where(codes == c, 1.0, -1.0) for c in range(codes.max() + 1)]
     X = sp.csr_matrix(np.where(np.abs(X) < 0.5, 0.0, X)) if sparse else X
     rows = MemoryRows(X, labels[0], s, intercept=intercept)
-    return JointObjective([rows, *(rows.relabelled(y, s) for y in labels[1:])], potential, eta, factor)
+    return Objective.joint([rows, *(rows.relabelled(y, s) for y in labels[1:])], potential, eta, factor)
 
 
 # The objective -----------------------------------------------------------------------------------
@@ -42,18 +42,16 @@ def joint(potential, *, eta=0.0, factor=None, intercept=True, sparse=False, **sh
 
 @pytest.mark.parametrize("eta", [0.0, 0.3])
 @pytest.mark.parametrize("potential", ALL, ids=repr)
-def test_one_class_alone_is_the_ordinary_objective(potential, eta):
-    several = joint(potential, eta=eta)
-    one = JointObjective(several.classes[:1], potential, eta)
-    alone = Objective(several.classes[0], potential, eta)
+def test_classes_that_are_alike_are_one_class_with_a_longer_coefficient(potential, eta):
+    """Two classes with the same labels and coefficients: the same problem with φ(√2 w) and twice the loss."""
+    rows = joint(potential).rows
+    one, two = Objective(rows, potential, eta), Objective.joint([rows, rows], potential, eta)
     for theta in (np.zeros(7), np.array([0.5, -0.2, 0.0, 1.0, 0.0, -0.01, 0.1])):
-        a, b = one.evaluate(theta), alone.evaluate(theta)
-        assert np.isclose(a.value, b.value)
-        assert np.allclose(one.subgradient(a), alone.subgradient(b))
-        assert np.allclose(one.violations(a), alone.violations(b))
-        assert np.allclose(one.estimate(a).error, alone.estimate(b).error, rtol=1e-6, atol=1e-9)
-        if alone.bounded:
-            assert np.isclose(one.certify(theta)[1].gap, alone.certify(theta)[1].gap, rtol=1e-6, atol=1e-9)
+        single, double = one.evaluate(theta), two.evaluate(np.tile(theta, 2))
+        loss = single.value - one.penalty(theta)
+        assert np.isclose(double.value, 2.0 * loss + one.penalty(np.sqrt(2.0) * theta))
+        assert np.allclose(double.loss_gradient, np.tile(single.loss_gradient, 2))
+        assert np.allclose(two.lengths(np.tile(theta, 2)), np.sqrt(2.0) * one.lengths(theta))
 
 
 @pytest.mark.parametrize("potential", [p for p in ALL if p.smooth], ids=repr)
@@ -72,32 +70,21 @@ def test_the_half_quadratic_weights_majorise_the_penalty_of_lengths(potential):
     rng = np.random.default_rng(2)
     for _ in range(50):
         W, V = (rng.standard_normal((3, 6)) * rng.choice([1e-3, 0.1, 1.0]) for _ in range(2))
-        t, u = lengths(W), lengths(V)
-        bound = potential.value(t) + 0.5 * objective.weights(np.column_stack([W, np.zeros(3)]).ravel()) * (
-            u**2 - t**2
-        )
+        t, u = column_norms(W), column_norms(V)
+        majorant = objective.majorant(np.column_stack([W, np.zeros(3)]).ravel())
+        bound = potential.value(t) + 0.5 * majorant.factor * (u**2 - t**2)
         assert np.all(potential.value(u) <= bound + 1e-12 * (1 + np.abs(bound)))
 
 
 @pytest.mark.parametrize("eta", [0.0, 0.3])
-@pytest.mark.parametrize("potential", [p for p in ALL if p.convex and p.steepest > 0], ids=repr)
+@pytest.mark.parametrize("potential", [p for p in ALL if p.convex and p.max_slope > 0], ids=repr)
 def test_the_gap_is_never_less_than_the_distance_to_the_minimum(potential, eta):
     objective = joint(potential, eta=eta)
-    best = solve(JointNewton(), objective, tol=1e-10, max_iter=3000).iterate.value
+    best = solve(Newton(), objective, tol=1e-10, max_iter=3000).iterate.value
     rng = np.random.default_rng(3)
     for size in (0.0, 0.01, 0.3, 1.0):
         at, certificate = objective.certify(size * rng.standard_normal(objective.size))
         assert certificate.gap * at.value >= at.value - best - 1e-9 * best
-
-
-def test_a_long_row_past_its_margin_hides_no_violation():
-    several = joint(Welsch(1.0, 0.3))
-    X, codes, s = problem()
-    X[0] *= 1e6
-    rows = MemoryRows(X, np.where(codes == 0, 1.0, -1.0), s)
-    theta = np.append(np.sign(X[0]) * (1.0 if codes[0] == 0 else -1.0), 0.0)
-    one, alone = JointObjective([rows], several.potential), Objective(rows, several.potential)
-    assert np.isclose(one.certify(theta)[1].error, alone.certify(theta)[1].error)
 
 
 @pytest.mark.parametrize("potential", [Hyperbolic(2.0, 0.3), L2(0.7)], ids=repr)
@@ -105,9 +92,10 @@ def test_the_hessian_is_that_of_the_gradient(potential):
     objective = joint(potential, eta=0.2, factor=np.array([1.0, 0.5, 2.0, 0.0, 1.0, 1.0]))
     rng = np.random.default_rng(4)
     theta, d = 0.1 * rng.standard_normal(objective.size), rng.standard_normal(objective.size)
-    quadratic, penalty = JointQuadratic(objective, theta), PenaltyCurvature(objective, theta)
+    quadratic, penalty = ActiveQuadratic(objective.in_memory, theta), PenaltyCurvature(objective, theta)
     product = quadratic.product(d) + penalty.product(d)
-    assert np.allclose(quadratic.matrix_with(penalty) @ d, product)
+    if penalty.tied:
+        assert np.allclose(_tied_matrix(quadratic.H, penalty) @ d, product)
     ahead, behind = (objective.gradient(objective.evaluate(theta + h * d)) for h in (1e-6, -1e-6))
     assert np.allclose(product, (ahead - behind) / 2e-6, rtol=1e-4, atol=1e-3)
 
@@ -118,15 +106,17 @@ def test_the_hessian_is_that_of_the_gradient(potential):
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("potential", [L1(1.0), Hyperbolic(1.0, 1e-3)], ids=repr)
 def test_large_problems_take_other_ways_to_the_same_point(potential, intercept, monkeypatch):
-    def minimum():
-        return solve(JointNewton(), joint(potential, sparse=True, p=40, n=200, intercept=intercept), tol=1e-9)
+    def minimum(gram_features=1000):
+        return solve(
+            Newton(gram_features), joint(potential, sparse=True, p=40, n=200, intercept=intercept), tol=1e-9
+        )
 
     small = minimum()
-    monkeypatch.setattr("majorant.solvers.joint.smooth.DIRECT", 0)
-    monkeypatch.setattr("majorant.solvers.joint.smooth.GRAM_ENTRIES", 0)
-    monkeypatch.setattr("majorant.solvers.joint.descent.FIRST_FEATURES", 5)
-    monkeypatch.setattr("majorant.rows.memory.HALVES_PAY", 10)
-    large = minimum()
+    monkeypatch.setattr("majorant.solvers.newton.quadratic_subproblem.MAX_DIRECT", 0)
+    monkeypatch.setattr("majorant.solvers.newton.cd.MAX_HESSIAN_ENTRIES", 0)
+    monkeypatch.setattr("majorant.solvers.newton.cd.FIRST_FEATURES", 5)
+    monkeypatch.setattr("majorant.rows.memory.LEAST_ENTRIES", 10)
+    large = minimum(0)
     assert small.status.converged
     assert large.status.converged
     assert np.isclose(small.iterate.value, large.iterate.value, rtol=1e-8)
@@ -136,7 +126,7 @@ def test_large_problems_take_other_ways_to_the_same_point(potential, intercept, 
 @pytest.mark.parametrize("potential", SOLVABLE, ids=repr)
 def test_every_potential_is_solved_monotonically(potential, sparse):
     objective = joint(potential, eta=0.05, factor=np.array([1.0, 0.5, 2.0, 0.0, 1.0, 1.0]), sparse=sparse)
-    result = solve(JointNewton(), objective, tol=1e-7, max_iter=3000)
+    result = solve(Newton(), objective, tol=1e-7, max_iter=3000)
     assert result.status.converged
     values = result.history.column("objective")
     assert all(after <= before + 1e-12 * abs(before) for before, after in pairwise(values))
@@ -151,19 +141,19 @@ def test_l1_agrees_with_proximal_gradient_descent():
     for _ in range(20_000):
         at = objective.evaluate(W.ravel())
         W = W - step * objective.matrix(at.loss_gradient)
-        t = lengths(W[:, :-1])
+        t = column_norms(W[:, :-1])
         W[:, :-1] *= np.maximum(1.0 - step * 20.0 / np.maximum(t, 1e-300), 0.0)
-    result = solve(JointNewton(), objective, tol=1e-12)
+    result = solve(Newton(), objective, tol=1e-12)
     assert np.isclose(result.iterate.value, objective.evaluate(W.ravel()).value, rtol=1e-9)
     ours = objective.lengths(result.iterate.theta)
     assert 0 < np.count_nonzero(ours) < 6
-    assert np.array_equal(ours == 0.0, lengths(W[:, :-1]) == 0.0)
+    assert np.array_equal(ours == 0.0, column_norms(W[:, :-1]) == 0.0)
 
 
 def test_the_hyperbolic_solution_tends_to_the_group_lasso():
-    sharp = solve(JointNewton(), joint(L1(3.0)), tol=1e-10).iterate.value
+    sharp = solve(Newton(), joint(L1(3.0)), tol=1e-10).iterate.value
     falls = [
-        solve(JointNewton(), joint(Hyperbolic(3.0, delta)), tol=1e-10).history[-1].objective - sharp
+        solve(Newton(), joint(Hyperbolic(3.0, delta)), tol=1e-10).history[-1].objective - sharp
         for delta in (1e-1, 1e-2, 1e-3)
     ]
     assert all(0.0 < fall < 3.0 * 6 * delta for fall, delta in zip(falls, (1e-1, 1e-2, 1e-3), strict=True))
@@ -298,7 +288,7 @@ def test_a_faint_penalty_on_separable_data(multi_class, lam, tol):
 @pytest.mark.parametrize("size", [1e-200, 1e-120, 1.0, 1e120, 1e200])
 def test_lengths_whose_squares_leave_the_range(size):
     W = np.array([[3.0, 0.0, 1.0], [4.0, 0.0, 0.0]])
-    assert np.allclose(lengths(size * W) / size, [5.0, 0.0, 1.0])
+    assert np.allclose(column_norms(size * W) / size, [5.0, 0.0, 1.0])
 
 
 def test_what_the_gap_proves():

@@ -13,7 +13,7 @@ from majorant.potentials import L1, L2, Hyperbolic, Potential, Welsch, Zero
 from majorant.rows import MemoryRows
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers import Newton, solve
-from majorant.solvers.newton.row_side import suits
+from majorant.solvers.newton.dual_newton import suits
 from majorant.status import Status
 from majorant.testing import check_potential
 
@@ -31,7 +31,7 @@ def test_the_quadratic_follows_theta_exactly(sparse, cuts):
     rows = MemoryRows(sp.csr_matrix(X) if sparse else X, y, s, cuts=cuts)
     rng = np.random.default_rng(0)
     theta = 0.3 * rng.standard_normal(7)
-    quadratic = ActiveQuadratic(rows, theta)
+    quadratic = ActiveQuadratic([rows], theta)
     for _ in range(20):
         d, t = rng.standard_normal(7), rng.uniform(0.0, 1.0)
         assert np.isclose(quadratic.advance(d), rows.loss(theta + d).value)
@@ -41,7 +41,7 @@ def test_the_quadratic_follows_theta_exactly(sparse, cuts):
         quadratic.settle(theta + t * d)
         theta = theta + t * d
         assert np.allclose(quadratic.gradient(theta), rows.loss(theta).gradient, rtol=1e-9, atol=1e-9)
-        assert np.allclose(quadratic.H @ d, quadratic.product(d), rtol=1e-9, atol=1e-9)
+        assert np.allclose(quadratic.H[0] @ d, quadratic.product(d), rtol=1e-9, atol=1e-9)
     carried = quadratic.H.copy()
     quadratic.refresh(theta)
     assert np.allclose(quadratic.H, carried, rtol=1e-9, atol=1e-9)
@@ -53,11 +53,11 @@ def test_a_huge_row_that_leaves_takes_no_digits_along(size):
     s[:] = 1.0
     X[0] = size * X[1]
     rows = MemoryRows(X, y, s)
-    quadratic = ActiveQuadratic(rows, np.zeros(7))
+    quadratic = ActiveQuadratic([rows], np.zeros(7))
     d = np.append(y[0] * X[1], 0.0)
     quadratic.advance(0.1 * d)
     quadratic.settle(0.1 * d)
-    fresh = ActiveQuadratic(rows, 0.1 * d)
+    fresh = ActiveQuadratic([rows], 0.1 * d)
     assert not quadratic.parts[0].active[0]
     assert np.allclose(quadratic.H, fresh.H, rtol=1e-8)
 
@@ -113,7 +113,7 @@ def test_fewer_rows_than_features_and_hardly_any_penalty():
 
 
 @pytest.mark.parametrize("solver", [Newton(), Newton(gram_features=0)], ids=["gram", "large"])
-def test_the_way_over_stepping_stones_never_rises_and_obeys_the_budget(solver):
+def test_the_way_over_surrogates_never_rises_and_obeys_the_budget(solver):
     X, y = wide()
     objective = Objective(MemoryRows(X, y), Welsch(0.3, 1e-3))
 
@@ -135,7 +135,7 @@ def test_the_way_over_stepping_stones_never_rises_and_obeys_the_budget(solver):
 def test_welsch_ends_far_below_where_it_is_caught_from_zero():
     X, y = wide(n=200, p=20)
     objective = Objective(MemoryRows(X, y), Welsch(1.0, 1e-4))
-    for tol in (1e-2, 1e-6):  # a loose tolerance must not end the search on a wide stone
+    for tol in (1e-2, 1e-6):  # a loose tolerance must not end the search on a wide surrogate
         result = solve(Newton(), objective, tol=tol, max_iter=2000)
         assert result.iterate.value < 0.6 * objective.evaluate(objective.start()).value
         large = np.abs(result.iterate.theta[:-1]) > 3e-4
@@ -192,7 +192,7 @@ def test_a_concave_potential_with_a_kink_is_solved_by_its_tangents(solver):
 
 
 def test_more_unpenalised_features_than_a_gram_matrix_holds(monkeypatch):
-    monkeypatch.setattr("majorant.solvers.newton.columns.LARGEST_SUPPORT", 10)
+    monkeypatch.setattr("majorant.solvers.newton.cd.MAX_SUPPORT", 10)
     X, y = wide(n=200, p=20)
     objective = Objective(MemoryRows(X, y), L1(1.0), 1.0, np.zeros(20))
     result = solve(Newton(gram_features=0), objective, tol=1e-8, max_iter=20_000)
@@ -266,7 +266,7 @@ def engine_of(X, potential, *, start=False, eta=0.0, factor=None, gram_features=
     rows = MemoryRows(X, np.where(np.arange(X.shape[0]) % 2, 1.0, -1.0))
     objective = Objective(rows, potential, eta, factor)
     theta = np.full(objective.size, 1.0 if start else 0.0)
-    return Newton(gram_features).choose_engine(objective, rows, theta).__name__.removesuffix("_iterates")
+    return Newton(gram_features).choose_engine(objective, theta).__name__.removesuffix("_iterates")
 
 
 def sparse_rows(n, p, entries):
@@ -277,10 +277,10 @@ def sparse_rows(n, p, entries):
     return sp.csr_matrix(X)
 
 
-@pytest.mark.parametrize(("potential", "engine"), [(L1(1.0), "column"), (L2(1.0), "conjugate")])
+@pytest.mark.parametrize(("potential", "engine"), [(L1(1.0), "cd"), (L2(1.0), "newton_cg")])
 def test_the_gram_matrix_is_for_a_thousand_features_at_most(potential, engine):
     X = np.zeros((3000, 1001))
-    assert engine_of(X[:, :1000], potential) == "gram"
+    assert engine_of(X[:, :1000], potential) in ("gram", "working_set")
     assert engine_of(X, potential) == engine
     assert engine_of(X[:, :7], potential, gram_features=7) == "gram"
     assert engine_of(X[:, :8], potential, gram_features=7) == engine
@@ -290,7 +290,7 @@ def test_the_gram_matrix_is_for_a_thousand_features_at_most(potential, engine):
 def test_the_gram_matrix_is_for_sparse_rows_that_are_crowded(potential):
     p = 101
     assert engine_of(sparse_rows(4000, p, p**2), potential) == "gram"
-    assert engine_of(sparse_rows(4000, p, p**2 - 1), potential) in ("column", "conjugate")
+    assert engine_of(sparse_rows(4000, p, p**2 - 1), potential) in ("cd", "newton_cg")
     assert engine_of(sparse_rows(4000, p - 1, 10), potential) == "gram"  # few features
     # … or where nothing else is as good:
     some = np.append(0.0, np.ones(p - 1))
@@ -300,8 +300,23 @@ def test_the_gram_matrix_is_for_sparse_rows_that_are_crowded(potential):
         assert engine_of(sparse_rows(4000, p, 10), smooth) == "gram"
 
 
-def test_a_working_set_is_for_dense_rows_a_kink_and_a_start():
-    X = np.zeros((3000, 50))
+@pytest.mark.parametrize(("potential", "engine"), [(L1(1.0), "cd"), (L2(1.0), "newton_cg")])
+def test_the_gram_matrices_of_four_classes_are_for_half_as_many_features(potential, engine):
+    rows = MemoryRows(np.zeros((3000, 11)), np.where(np.arange(3000) % 2, 1.0, -1.0))
+    for features, expected in ((10, "gram"), (11, engine)):
+        part = rows.columns(np.arange(features))
+        chosen = Newton(20).choose_engine(
+            Objective.joint([part] * 4, potential), np.zeros(4 * (features + 1))
+        )
+        assert chosen.__name__ == f"{expected}_iterates"
+
+
+def test_a_working_set_is_for_dense_rows_a_kink_and_many_features_or_a_start():
+    X = np.zeros((3000, 200))
+    assert engine_of(X, L1(1.0)) == "working_set"
+    assert engine_of(X, L2(1.0)) == "gram"
+    assert engine_of(X[:, :199], L1(1.0)) == "gram"
+    X = X[:, :50]
     assert engine_of(X, L1(1.0), start=True) == "working_set"
     assert engine_of(X, L1(1.0)) == "gram"
     assert engine_of(X, L2(1.0), start=True) == "gram"
@@ -310,19 +325,19 @@ def test_a_working_set_is_for_dense_rows_a_kink_and_a_start():
 
 def test_the_row_side_is_for_as_many_rows_as_features_at_most():
     X = np.zeros((1200, 1200))
-    assert engine_of(X, L2(1.0)) == "row_side"
-    assert engine_of(X[:900, :900], L2(1.0)) == "row_side"
+    assert engine_of(X, L2(1.0)) == "dual_newton"
+    assert engine_of(X[:900, :900], L2(1.0)) == "dual_newton"
     assert engine_of(X[:901, :900], L2(1.0)) == "gram"
-    assert engine_of(np.zeros((1201, 1200)), L2(1.0)) == "conjugate"
-    assert engine_of(sp.csr_matrix((2500, 2600)), L2(1.0)) == "row_side"
-    assert engine_of(sp.csr_matrix((2501, 2600)), L2(1.0)) == "conjugate"
-    assert engine_of(X, Hyperbolic(1.0, 0.1)) == "conjugate"
-    assert engine_of(X, L1(1.0)) == "column"
+    assert engine_of(np.zeros((1201, 1200)), L2(1.0)) == "newton_cg"
+    assert engine_of(sp.csr_matrix((2500, 2600)), L2(1.0)) == "dual_newton"
+    assert engine_of(sp.csr_matrix((2501, 2600)), L2(1.0)) == "newton_cg"
+    assert engine_of(X, Hyperbolic(1.0, 0.1)) == "newton_cg"
+    assert engine_of(X, L1(1.0)) == "cd"
 
 
 def test_columns_are_for_kinks_where_the_gram_matrix_is_singular_and_not_small():
     X = np.zeros((200, 60))
-    assert engine_of(X[:120], L1(1.0)) == "column"
+    assert engine_of(X[:120], L1(1.0)) == "cd"
     assert engine_of(X[:121], L1(1.0)) == "gram"
     assert engine_of(X[:120], L1(1.0), factor=np.append(0.0, np.ones(59))) == "gram"
     assert engine_of(X[:100, :50], L1(1.0)) == "gram"
@@ -400,27 +415,29 @@ def test_the_minimum_does_not_depend_on_how_the_rows_are_written_down(potential,
     assert np.allclose(others["features in another order"].theta[:-1], reference.theta[columns], atol=1e-4)
 
 
-class Stoneless(Hyperbolic):
-    """A potential like that of a user who knows of no stepping stones; not registered."""
+class WithoutSurrogates(Hyperbolic):
+    """A potential like that of a user who knows of no surrogates; not registered."""
 
-    name = property(lambda self: "stoneless")
+    name = property(lambda self: "plain")
 
-    def stepping_stones(self, scale):
+    def surrogates(self, scale):
         return ()
 
 
 @pytest.mark.parametrize("lam", [1e-1, 1e-3, 1e-5])
-def test_a_smooth_potential_needs_no_stones(lam):
+def test_a_smooth_potential_needs_no_surrogates(lam):
     """Duplicate indicators are flat directions of the loss, along which nothing but φ decides."""
     rng = np.random.default_rng(0)
     X = (rng.random((300, 20)) < 0.3).astype(float)
     X = np.hstack([X, X[:, :10]])
     y = np.where(X[:, :4].sum(axis=1) + 0.5 * rng.standard_normal(300) > 1.2, 1.0, -1.0)
     rows = MemoryRows(sp.csr_matrix(X), y)
-    plain, stones = (solve(Newton(), Objective(rows, kind(lam, 1e-4))) for kind in (Stoneless, Hyperbolic))
+    plain, warm = (
+        solve(Newton(), Objective(rows, kind(lam, 1e-4))) for kind in (WithoutSurrogates, Hyperbolic)
+    )
     assert plain.status.converged
-    assert stones.status.converged
-    assert np.isclose(plain.iterate.value, stones.iterate.value, rtol=2e-6)
+    assert warm.status.converged
+    assert np.isclose(plain.iterate.value, warm.iterate.value, rtol=2e-6)
 
 
 def test_a_faint_penalty_starts_from_a_faint_ridge_and_never_rises():

@@ -512,7 +512,15 @@ def test_files_of_every_version_load_for_ever(file, path, monkeypatch):
     assert written["version"] == 1
     monkeypatch.setattr(document_module, "__version__", written["majorant"])
     save_model(model, path, provenance=load_provenance(file))
-    assert path.read_bytes() == file.read_bytes()
+    if written["fitted"].get("solver_") == {"joint": "newton"}:  # a solver that is "newton" itself by now
+        again = json.loads(path.read_text(encoding="utf-8"))
+        assert again["fitted"].pop("solver_") == {
+            "solver": {"name": "newton", "settings": {"gram_features": 1000}}
+        }
+        del written["fitted"]["solver_"], written["sha256"], again["sha256"]
+        assert again == written
+    else:
+        assert path.read_bytes() == file.read_bytes()
     assert kind_of(file) == "majorant"
 
 

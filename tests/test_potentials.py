@@ -56,12 +56,12 @@ def test_a_broken_potential_is_found_out():
     assert Wrong not in Potential.registry.values()
 
 
-@pytest.mark.parametrize("wrong", ["curvature", "at_slope", "steepest", "derivative"])
+@pytest.mark.parametrize("wrong", ["curvature", "inverse_derivative", "max_slope", "derivative"])
 def test_a_broken_claim_is_found_out(wrong):
     claims = {
         "curvature": lambda self, w: 50 * self.weight(w),
-        "at_slope": lambda self, slope: -7 * slope,
-        "steepest": property(lambda self: 3 * self.lam),
+        "inverse_derivative": lambda self, slope: -7 * slope,
+        "max_slope": property(lambda self: 3 * self.lam),
         "derivative": lambda self, w: Hyperbolic.derivative(self, w) + 1e-3,
     }
     broken = type("Broken", (Hyperbolic,), {wrong: claims[wrong]})(0.7, 0.3)

@@ -18,6 +18,9 @@ an iterate, one gets there by
 With a ridge, f_i* is the smallest (c_iφ)*(a) + (u_i - a)²/2η over all a; any a makes a valid bound, and
 a = u_i - η w_i, cut to what φ can hold, is the right one at the optimum.
 
+With several classes at once, all sums are over the classes as well, and the norm of a feature's pull takes
+the place of its size.
+
 φ stands for φ - φ(0) throughout (`Potential.excess`): a constant does not count.
 
 The α themselves are never needed: α_k = 2 s_k (1 - v_k)₊ makes u the negative gradient of the loss,
@@ -26,13 +29,14 @@ The α themselves are never needed: α_k = 2 s_k (1 - v_k)₊ makes u the negati
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from majorant.potentials import Potential
 from majorant.rows.protocol import LossSum
-from majorant.status import Vector
+from majorant.status import Matrix, Vector
 
 TINY = float(np.finfo(float).tiny)
 
@@ -62,43 +66,51 @@ def balanced(theta: Vector, classes: Sequence[LossSum]) -> tuple[float, float, V
     return linear, square, pull
 
 
+def column_norms(W: Matrix) -> Vector:
+    """The norm of every column, whose squares may be beyond the range of numbers."""
+    if len(W) == 1:
+        return np.asarray(np.abs(W[0]))
+    top = float(np.max(np.abs(W), initial=0.0))
+    if 1e-100 < top < 1e100 or top == 0.0 or not math.isfinite(top):
+        return np.asarray(np.sqrt(np.einsum("ci,ci->i", W, W)))
+    return np.asarray(top * column_norms(W / top))
+
+
 class Dual:
-    """The dual function of a convex penalty Σ_i c_i (φ(w_i) - φ(0)) + η/2 ‖w‖²."""
+    """The dual function of a convex penalty Σ_i c_i (φ(‖W_·i‖) - φ(0)) + η/2 ‖W‖²."""
 
     def __init__(self, potential: Potential, factor: Vector, eta: float) -> None:
         self.potential, self.factor, self.eta = potential, factor, eta
-        self.steepest = potential.steepest
-        self.limit = factor * self.steepest
+        self.max_slope = potential.max_slope
+        limit = factor * self.max_slope
         # Where c is zero, so is what φ holds.
         self.divisor = np.where(factor > 0.0, factor, 1.0)
-        self.free = (self.limit == 0.0) & (eta == 0.0)
-        self._limit = np.where(self.free, np.inf, self.limit)
+        self.free = (limit == 0.0) & (eta == 0.0)
+        self._limit = np.where(self.free, np.inf, limit)
 
-    def value(self, theta: Vector, classes: Sequence[LossSum]) -> float:
-        """D(α) ≥ 0 for the α of θ, made feasible; from the loss over the rows of each class at θ.
+    def value(self, theta: Matrix, linear: float, square: float, pull: Matrix) -> float:
+        """D(α) ≥ 0 for the α of θ, made feasible, from Σ α, Σ α²/4s and their pull, a row per class.
 
-        From the loss over all rows as if it were one class's, an estimate: as good as the intercept is.
+        From sums over α whose classes are not in balance, an estimate: as good as the intercepts are.
         """
-        linear, square, pull = balanced(theta, classes)
-        if square == 0.0:
+        if not square > 0.0:
             return 0.0
-        u, longest = pull[:-1], np.inf
+        U, W, longest = pull[:, :-1], theta[:, :-1], math.inf
+        size = column_norms(U)
         if self.eta == 0.0:
-            longest = 1.0 / max(float(np.max(np.abs(u) / self._limit, initial=0.0)), TINY)
+            longest = 1.0 / max(float(np.max(size / self._limit, initial=0.0)), TINY)
         if self.free.any():
-            linear -= 2.0 * float(np.abs(u[self.free]) @ np.abs(theta[:-1][self.free]))
-        lengths = {min(1.0, longest), min(longest, 0.5 * linear / square)}
-        return max(
-            0.0,
-            *(t * linear - t * t * square - self._conjugate(t * u, theta[:-1]) for t in lengths),
-        )
+            linear -= 2.0 * float(size[self.free] @ column_norms(W[:, self.free]))
+        candidates = {min(1.0, longest), min(longest, 0.5 * linear / square)}
+        return max(0.0, *(t * linear - t * t * square - self._conjugate(t * U, W) for t in candidates))
 
-    def _conjugate(self, u: Vector, w: Vector) -> float:
-        """Σ f_i*(u_i), or a little more."""
-        held = (u - self.eta * w if self.eta > 0.0 else u) / self.divisor
-        slopes = np.minimum(np.maximum(held, -self.steepest), self.steepest)
+    def _conjugate(self, U: Matrix, W: Matrix) -> float:
+        """Σ f_i*(U_·i), or a little more: all that φ holds points where the pull does."""
+        held = U - self.eta * W if self.eta > 0.0 else U
+        size = column_norms(held)
+        slopes = np.minimum(size / self.divisor, self.max_slope)
         value = float(self.factor @ self.potential.excess_conjugate(slopes))
         if self.eta > 0.0:
-            rest = u - self.factor * slopes
-            value += 0.5 * float(rest @ rest) / self.eta
+            rest = U - held * (self.factor * slopes / np.maximum(size, TINY))
+            value += 0.5 * float(np.sum(rest * rest)) / self.eta
         return value

@@ -1,12 +1,16 @@
 r"""The objective Φ, its gradient, and the certificate of stationarity.
 
-    Φ(θ) = Σ_k s_k ρ²(y_k (w·x_k + β)) + Σ_i c_i φ(w_i) + η/2 ‖w‖²        Eq. (eq:sqHingeRef)
+    Φ(θ) = Σ_c Σ_k s_k ρ²(y_kc (W_c·x_k + β_c)) + Σ_i c_i φ(‖W_·i‖) + η/2 ‖W‖²        Eq. (eq:sqHingeRef)
 
-θ = (w, β); β is never penalised. s: sample weights. c: penalty factors of the features.
+θ is the C × p matrix (W, β), row by row as one vector; β is never penalised. s: sample weights. c: penalty
+factors of the features. A problem of two classes has C = 1, and ‖W_·i‖ is |w_i|. With ``multi_class="joint"``
+C is the number of classes, y_kc is 1 if row k is of class c and -1 if not, and the potential acts on the norm
+of a feature's coefficients over all classes: a feature is used by all classes or by none. (For ℓ1 this is the
+group lasso.)
 
-The gradient is Eq. (eq:gradient) with Eq. (eq:gradientreg). Where φ has a kink at zero, the element of
-smallest norm of the subdifferential takes its place: at w_i = 0 the smooth part of the gradient, shrunk
-towards zero by c_i φ'(0+).
+The gradient is Eq. (eq:gradient) with Eq. (eq:gradientreg): φ' points along W_·i/‖W_·i‖. Where φ has a kink
+at zero, the element of smallest norm of the subdifferential takes its place: at W_·i = 0 the gradient of the
+loss, shrunk towards zero by c_i φ'(0+).
 
 A constant takes no part: what is evaluated and compared is Φ - Σ_i c_i φ(0), since that sum (c λ δ for every
 feature of a hyperbolic potential) may be larger than all the rest and swallow its digits. `constant` is what
@@ -15,12 +19,12 @@ is left out.
 The certificate has two numbers. `gap`, for convex penalties, bounds how far Φ is above its minimum, relative
 to Φ without its constant (`duality.py`). `stationarity` is for all. Where φ is not convex, it bounds how far
 Φ can fall, relative to Φ, when the tangent majorant at θ is minimised: by the duality gap of that majorant,
-which is convex. Where there is a gap of Φ itself, it is only the largest fall that a step along one
-coordinate promises, ½ (∂⁰_iΦ)²/A_ii with the curvature A of all rows, which needs no pass over them. It is
-indifferent to the units of the features, to the scale of the weights and to repeated rows.
+which is convex. Where there is a gap of Φ itself, it is only the largest fall that a step along one feature
+promises, ½ ‖∂⁰_iΦ‖²/A_ii with the curvature A of all rows, which needs no pass over them. It is indifferent
+to the units of the features, to the scale of the weights and to repeated rows.
 
-`violations` is what solvers steer by: |g_i|/√(LᵀSL)_ii, divided by the same measure of the loss's gradient at
-θ = 0, always the same point. A divisor below 1e-8 of its Cauchy-Schwarz bound 2√Φ(0) (classes in balance,
+`violations` is what solvers steer by: ‖g_·i‖/√(LᵀSL)_ii, divided by the same measure of the loss's gradient
+at θ = 0, always the same point. A divisor below 1e-8 of its Cauchy-Schwarz bound 2√Φ(0) (classes in balance,
 features unrelated to them) is rounding, and that much is taken instead.
 """
 
@@ -30,17 +34,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.duality import Dual, relative_gap
+from majorant.duality import TINY, Dual, balanced, column_norms, relative_gap
 from majorant.errors import ScaleError
 from majorant.linsolve import flat_directions, solve_centred
 from majorant.potentials import L1, L2, Potential
-from majorant.rows import Rows
-from majorant.rows.protocol import LossSum
+from majorant.rows import MemoryRows, Rows
+from majorant.rows.protocol import Audit, LossSum, audits, losses
 from majorant.status import Certificate, Evaluated, Matrix, Vector
 
 # The most features without any penalty for which a bound is looked for, by factorisations of their curvature,
@@ -63,22 +67,48 @@ HUGE = 1e290
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """Φ for given rows, potential φ, elastic-net strength η and penalty factors c."""
+    """Φ for given rows, potential φ, elastic-net strength η and penalty factors c.
+
+    `rows` are those of the first class, or of the only one; `other_classes` the same rows as the other
+    classes of a joint problem label them.
+    """
 
     rows: Rows
     potential: Potential
     eta: float = 0.0
     penalty_factor: Vector | None = None
+    other_classes: tuple[Rows, ...] = ()
+
+    @classmethod
+    def joint(
+        cls,
+        classes: Sequence[Rows],
+        potential: Potential,
+        eta: float = 0.0,
+        penalty_factor: Vector | None = None,
+    ) -> Self:
+        """The problem of several classes at once."""
+        return cls(classes[0], potential, eta, penalty_factor, tuple(classes[1:]))
+
+    def on(self, classes: Sequence[Rows], factor: Vector | None = None) -> Self:
+        """The same problem on other rows, with other penalty factors if their features are others."""
+        factor = self.penalty_factor if factor is None else factor
+        return replace(self, rows=classes[0], other_classes=tuple(classes[1:]), penalty_factor=factor)
+
+    def columns(self, chosen: NDArray[np.intp]) -> Self:
+        """The problem with some of the features only."""
+        return self.on([rows.columns(chosen) for rows in self.classes], self.factor[chosen])
 
     @property
-    def single(self) -> Objective:
-        """The problem itself: what one of several classes (`joint.py`) has for each of them."""
-        return self
+    def classes(self) -> tuple[Rows, ...]:
+        """The rows of every class."""
+        return (self.rows, *self.other_classes)
 
     @property
-    def classes(self) -> Sequence[Rows]:
-        """The rows of every class: of one."""
-        return (self.rows,)
+    def in_memory(self) -> Sequence[MemoryRows] | None:
+        """The rows of every class, if they are in memory."""
+        rows = [part for part in self.classes if isinstance(part, MemoryRows)]
+        return rows if len(rows) == len(self.classes) else None
 
     @cached_property
     def factor(self) -> Vector:
@@ -95,7 +125,7 @@ class Objective:
     @cached_property
     def penalised(self) -> bool:
         """Whether no feature goes without any penalty."""
-        return self.eta > 0.0 or (self.potential.steepest > 0.0 and bool(np.all(self.factor > 0.0)))
+        return self.eta > 0.0 or (self.potential.max_slope > 0.0 and bool(np.all(self.factor > 0.0)))
 
     @cached_property
     def constant(self) -> float:
@@ -113,31 +143,48 @@ class Objective:
         return self.potential.convex and len(self.free) <= MAX_FREE
 
     @property
-    def size(self) -> int:
-        """The length p of θ."""
+    def width(self) -> int:
+        """The coefficients p of one class, with its intercept."""
         return self.rows.n_features + 1
+
+    @property
+    def size(self) -> int:
+        """The length of θ."""
+        return (1 + len(self.other_classes)) * self.width
 
     def start(self) -> Vector:
         """θ = 0, where all algorithms start by default."""
         return np.zeros(self.size)
 
-    @staticmethod
-    def lengths(theta: Vector) -> Vector:
-        """|w_i| for every feature."""
-        return np.abs(theta[:-1])
+    def matrix(self, theta: Vector) -> Matrix:
+        """θ as a matrix, a row per class, the intercepts last."""
+        return theta.reshape(1 + len(self.other_classes), -1)
+
+    def lengths(self, theta: Vector) -> Vector:
+        """‖W_·i‖ for every feature."""
+        return column_norms(self.matrix(theta)[:, :-1])
 
     def nonzeros(self, theta: Vector) -> int:
-        """How many coefficients are outside the rounded bottom of the potential."""
+        """How many features have coefficients outside the rounded bottom of the potential."""
         return int(np.count_nonzero(self.lengths(theta) > self.potential.zero_width))
+
+    @cached_property
+    def _gradient_at_zero(self) -> Matrix:
+        return np.stack([rows.loss_at_zero.gradient for rows in self.classes])
+
+    @property
+    def loss_at_zero(self) -> float:
+        """The loss at θ = 0, of all classes."""
+        return sum(rows.loss_at_zero.value for rows in self.classes)
 
     @property
     def pulls_at_zero(self) -> Vector:
-        """|∂_i loss| for every feature at θ = 0."""
-        return np.abs(self.rows.loss_at_zero.gradient[:-1])
+        """‖∂_i loss‖ for every feature at θ = 0."""
+        return column_norms(self._gradient_at_zero[:, :-1])
 
     @property
     def column_lengths(self) -> Vector:
-        """√(LᵀSL)_ii for every feature."""
+        """√(LᵀSL)_ii for every feature, the same for all classes."""
         return np.asarray(np.sqrt(self.rows.gram_diagonal[:-1]))
 
     @property
@@ -145,32 +192,44 @@ class Objective:
         """The mean of the diagonal of LᵀSL."""
         return float(np.mean(self.rows.gram_diagonal))
 
-    def blurred(self, at: Evaluated) -> Vector:
+    def smoothed_start(self, at: Evaluated) -> Vector:
         """θ with its zeros moved to where a smooth potential balances the pull that the loss has at θ."""
-        theta = at.theta.copy()
-        zero = (theta[:-1] == 0.0) & (self.factor > 0.0)
-        slope = -at.loss_gradient[:-1][zero] / self.factor[zero]
-        largest = 0.999 * self.potential.steepest  # at the largest itself the balance is at infinity
-        theta[:-1][zero] = self.potential.at_slope(np.clip(slope, -largest, largest))
-        return theta
+        theta = self.matrix(at.theta.copy())
+        zero = (self.lengths(at.theta) == 0.0) & (self.factor > 0.0)
+        pull = -self.matrix(at.loss_gradient)[:, :-1][:, zero]
+        size = column_norms(pull)
+        # At the largest slope itself the balance is at infinity.
+        slope = np.minimum(size / self.factor[zero], 0.999 * self.potential.max_slope)
+        theta[:, :-1][:, zero] = self.potential.inverse_derivative(slope) * (pull / np.maximum(size, TINY))
+        return theta.ravel()
 
     # The value and its parts -------------------------------------------------------------------
 
     def evaluate(self, theta: Vector) -> Evaluated:
-        """Φ(θ), without its constant, and the gradient of the loss at θ: one pass over the rows."""
-        loss = self.rows.loss(theta)
-        return Evaluated(theta, loss.value + self.penalty(theta), loss.gradient)
+        """Φ(θ), without its constant, and the gradient of the loss: a pass, in memory one for each class."""
+        if not self.other_classes:
+            loss = self.rows.loss(theta)
+            return Evaluated(theta, loss.value + self.penalty(theta), loss.gradient)
+        parts = losses(self.classes, self.matrix(theta))
+        gradient = np.concatenate([loss.gradient for loss in parts])
+        return Evaluated(theta, sum(loss.value for loss in parts) + self.penalty(theta), gradient)
 
     def penalty(self, theta: Vector) -> float:
         """f(w) - f(0), Eq. (eq:fReg)."""
-        w = theta[:-1]
-        return float(self.factor @ self.potential.excess(w)) + 0.5 * self.eta * float(w @ w)
+        t = self.lengths(theta)
+        return float(self.factor @ self.potential.excess(t)) + 0.5 * self.eta * float(t @ t)
 
     def penalty_gradient(self, theta: Vector) -> Vector:
-        """∇f̃(θ), Eq. (eq:gradientreg); its last entry is zero."""
-        gradient = np.zeros(self.size)
-        w = theta[:-1]
-        gradient[:-1] = self.factor * self.potential.derivative(w) + self.eta * w
+        """∇f̃(θ), Eq. (eq:gradientreg), zero for the intercepts; of a kink at zero, zero."""
+        gradient = np.zeros_like(theta)
+        W, G = self.matrix(theta)[:, :-1], self.matrix(gradient)[:, :-1]
+        if len(W) == 1:
+            np.multiply(self.factor, self.potential.derivative(W[0]), out=G[0])
+        else:
+            t = column_norms(W)
+            np.multiply(self.factor * self.potential.derivative(t), W / np.where(t > 0.0, t, 1.0), out=G)
+        if self.eta > 0.0:
+            G += self.eta * W
         return gradient
 
     def gradient(self, at: Evaluated) -> Vector:
@@ -179,13 +238,17 @@ class Objective:
 
     def subgradient(self, at: Evaluated) -> Vector:
         """The element of smallest norm of ∂Φ(θ); the gradient where Φ is differentiable."""
-        g = self.gradient(at)
+        gradient = self.gradient(at)
         if not self.potential.smooth:
-            zero = at.theta[:-1] == 0.0
-            slope = self.kink_slopes[:-1]
-            # What is left of g when it is cut to [-slope, slope].
-            g[:-1] = np.where(zero, g[:-1] - np.clip(g[:-1], -slope, slope), g[:-1])
-        return g
+            # What is left of the pull on a zero when it is shrunk by what the kink holds.
+            G, held = self.matrix(gradient)[:, :-1], np.where(self.lengths(at.theta) == 0.0, 1.0, 0.0)
+            held *= self.kink_slopes[:-1]
+            if len(G) == 1:
+                G[0] -= np.minimum(np.maximum(G[0], -held), held)
+            else:
+                size = column_norms(G)
+                G *= np.maximum(size - held, 0.0) / np.maximum(size, TINY)
+        return gradient
 
     # The certificate ---------------------------------------------------------------------------
 
@@ -195,95 +258,130 @@ class Objective:
         Features without any penalty take some passes; where nothing bounds Φ, its curvature takes one.
         """
         if not self.bounded:
-            return certify_by_majorant(self, theta)
-        audit = self.rows.audit(theta, lengths=False)
-        value, gradient = audit.loss.value + self.penalty(theta), audit.loss.gradient
-        best, H = self.with_best_free_features(theta)
-        if best is not theta:
-            audit = self.rows.audit(best, lengths=False)
-        bound = self._dual.value(best, (audit.negative, audit.positive))
-        if not (self.free_features_balance(audit.loss, RESIDUE) and self.free_features_are_clear(H)):
+            return self._certify_by_majorant(theta)
+        audits = self._audits(theta)
+        value = sum(audit.loss.value for audit in audits) + self.penalty(theta)
+        gradient = np.concatenate([audit.loss.gradient for audit in audits])
+        best, clear = theta, True
+        if len(self.free):
+            pairs = zip(self.classes, self.matrix(theta), strict=True)
+            found = [self._with_best_free_features(rows, row) for rows, row in pairs]
+            best = np.concatenate([row for row, _ in found])
+            clear = all(
+                self._free_features_are_clear(rows, H)
+                for rows, (_, H) in zip(self.classes, found, strict=True)
+            )
+            audits = self._audits(best)
+        parts = zip(self.matrix(best), audits, strict=True)
+        sums = [balanced(row, (audit.negative, audit.positive)) for row, audit in parts]
+        linear, square, pulls = zip(*sums, strict=True)
+        bound = self._dual.value(self.matrix(best), sum(linear), sum(square), np.stack(pulls))
+        if not (clear and all(self._free_features_balance(audit.loss, RESIDUE) for audit in audits)):
             bound = 0.0
         at = Evaluated(theta, value, gradient, lower_bound=bound)
         return at, Certificate(self.stationarity(at), self.relative_gap(value, bound))
 
-    def with_best_free_features(self, theta: Vector) -> tuple[Vector, Matrix]:
-        """θ with the features that go without penalty, and the intercept, where Φ is least given the others.
+    def _audits(self, theta: Vector) -> list[Audit]:
+        return audits(self.classes, self.matrix(theta))
+
+    def _with_best_free_features(self, rows: Rows, theta: Vector) -> tuple[Vector, Matrix]:
+        """θ of one class with its features without penalty, and its intercept, where Φ is least.
 
         Newton's steps on these alone, near the minimum of Φ one or two; and their curvature there, or nearly.
         """
-        if not len(self.free):
-            return theta, np.zeros((0, 0))
-        where = np.append(self.free, self.size - 1)
+        where = np.append(self.free, self.width - 1)
         best, least, H = theta, math.inf, np.zeros((0, 0))
         for _ in range(FREE_STEPS):
-            loss = self.rows.loss(theta)
+            loss = rows.loss(theta)
             size = float(np.max(np.abs(loss.gradient[where]) * self._inverse_lengths[where]))
             if not size < 0.5 * least:
                 break
             best, least = theta, size
             if H.size and size <= ROUNDING * math.sqrt(loss.value):
                 break
-            H = self.rows.curvature(theta, self.free)
+            H = rows.curvature(theta, self.free)
             theta = theta.copy()
             theta[where] -= solve_centred(H, loss.gradient[where])
         return best, H
 
-    def free_features_balance(self, loss: LossSum, share: float) -> bool:
+    def _free_features_balance(self, loss: LossSum, share: float) -> bool:
         """Whether the loss pulls features without penalty by no more than a share of what it could."""
         if not len(self.free):
             return True
         pulls = np.abs(loss.gradient[self.free]) * self._inverse_lengths[self.free]
         return bool(np.max(pulls) <= share * 2.0 * math.sqrt(loss.value))
 
-    def free_features_are_clear(self, H: Matrix) -> bool:
+    def _free_features_are_clear(self, rows: Rows, H: Matrix) -> bool:
         """Whether features without penalty, of the curvature H, depend on each other exactly, or not nearly.
 
         Along a direction in which they nearly do, a coefficient may go so far that a pull which looks like
         rounding matters, and nothing bounds Φ. H does not tell such a direction from an exact dependence, as
         its rounding is that of squares; the rows do.
         """
-        if not len(self.free):
-            return True
         directions = flat_directions(H)
-        D = np.zeros((self.size, directions.shape[1]))
-        D[np.append(self.free, self.size - 1)] = directions
-        return not D.size or bool(np.all(np.diagonal(self.rows.gram_along(D)) <= EXACT))
+        D = np.zeros((self.width, directions.shape[1]))
+        D[np.append(self.free, self.width - 1)] = directions
+        return not D.size or bool(np.all(np.diagonal(rows.gram_along(D)) <= EXACT))
+
+    def _certify_by_majorant(self, theta: Vector) -> tuple[Evaluated, Certificate]:
+        """θ evaluated, and how far a minimiser of the majorant at θ can lower Φ: at most the majorant's gap.
+
+        A convex problem comes here if too many features have no penalty; the largest fall along one feature
+        is then all that is known.
+        """
+        if self.potential.convex:
+            at = self.evaluate(theta)
+            return at, Certificate(self.stationarity(at))
+        majorant = self.majorant(theta)
+        upper, certificate = majorant.certify(theta)
+        value = upper.value - majorant.penalty(theta) + self.penalty(theta)
+        at = replace(upper, value=value, lower_bound=-math.inf)
+        if not value > 0.0:
+            return at, Certificate(0.0)
+        fall = certificate.gap * upper.value / value
+        return at, Certificate(self.stationarity(at) if math.isnan(fall) else fall)
 
     def relative_gap(self, value: float, bound: float) -> float:
         """How far Φ can be above its minimum, relative to Φ, by a lower bound of the minimum."""
-        return relative_gap(value, bound, self.rows.loss_at_zero.value)
+        return relative_gap(value, bound, self.loss_at_zero)
 
-    def majorant(self, theta: Vector) -> Objective:
+    def majorant(self, theta: Vector) -> Self:
         """The convex Φ whose penalty is the tangent majorant of this one's at θ, but for a constant.
 
         Of a smooth potential the half-quadratic one, Prop. (prp:sHingeMM): a ridge with weights c ψ; of one
-        that is concave in |w|, ℓ1 with the slopes that it has there.
+        that is concave in ‖W_·i‖, ℓ1 with the slopes that it has there.
         """
-        size = np.abs(theta[:-1])
-        if self.potential.smooth:
-            ridge = np.minimum(self.factor * self.potential.weight(size) + self.eta, HUGE)
-            # Where next to nothing is left of a weight, nothing is: its inverse would be infinite.
-            ridge[ridge <= NOTHING * self.rows.gram_diagonal[:-1]] = 0.0
-            return replace(self, potential=L2(1.0), eta=0.0, penalty_factor=ridge)
-        zero = size == 0.0
-        slopes = np.where(zero, self.potential.slope_at_zero, self.potential.derivative(size))
-        return replace(self, potential=L1(1.0), penalty_factor=self.factor * slopes)
+        if not self.potential.smooth:
+            return replace(self, potential=L1(1.0), penalty_factor=self.tangent_slopes(theta)[:-1])
+        ridge = self.half_quadratic_weights(theta)
+        # Where next to nothing is left of a weight, nothing is: its inverse would be infinite.
+        ridge[ridge <= NOTHING * self.rows.gram_diagonal[:-1]] = 0.0
+        return replace(self, potential=L2(1.0), eta=0.0, penalty_factor=ridge)
 
-    def _penalty_curvature(self, theta: Vector) -> Vector:
-        """c_i φ''(w_i) + η, or what stands for φ'' where φ is not convex; η alone at a kink."""
-        w = theta[:-1]
-        if self.potential.smooth:
-            return np.asarray(self.factor * self.potential.curvature(w) + self.eta)
-        return np.full(len(w), self.eta)
+    def half_quadratic_weights(self, theta: Vector) -> Vector:
+        """c_i ψ(‖W_·i‖) + η, the ridge of the half-quadratic majorant at θ."""
+        weights = self.factor * self.potential.weight(self.lengths(theta)) + self.eta
+        return np.asarray(np.minimum(weights, HUGE))
+
+    def tangent_slopes(self, theta: Vector) -> Vector:
+        """c_i φ'(‖W_·i‖), of the tangent that majorises a concave φ; λ for ℓ1. Zero for the intercept."""
+        if self.potential.convex:  # and concave on [0, ∞[, hence linear there
+            return self.kink_slopes
+        t = self.lengths(theta)
+        slopes = np.where(t == 0.0, self.potential.slope_at_zero, self.potential.derivative(t))
+        return np.append(self.factor * slopes, 0.0)
 
     def stationarity(self, at: Evaluated) -> float:
-        """The largest fall of Φ, relative to Φ, that a step along one coordinate promises."""
+        """The largest fall of Φ, relative to Φ, that a step along one feature's coefficients promises."""
         if not at.value > 0.0:
             return 0.0
         curvature = 2.0 * self.rows.gram_diagonal
-        curvature[:-1] += self._penalty_curvature(at.theta)
-        g = self.subgradient(at)
+        curvature[:-1] += self.eta
+        if self.potential.smooth:
+            # Across the direction of the coefficients of several classes, φ has the curvature ψ ≥ φ''.
+            bend = self.potential.weight if self.other_classes else self.potential.curvature
+            curvature[:-1] += self.factor * bend(self.lengths(at.theta))
+        g = column_norms(self.matrix(self.subgradient(at)))
         units = np.sqrt(curvature) * math.sqrt(at.value)
         return 0.5 * float(np.max(np.divide(g, units, out=np.zeros_like(g), where=units > 0.0) ** 2))
 
@@ -295,10 +393,12 @@ class Objective:
         """
         if not self.bounded:
             return Certificate(self.stationarity(at))
-        loss = LossSum(at.value - self.penalty(at.theta), at.loss_gradient)
-        unbalanced = 2.0 * abs(float(at.theta[-1] * at.loss_gradient[-1]))
-        bound = self._dual.value(at.theta, (loss,)) - unbalanced
-        if not self.free_features_balance(loss, NEAR_BALANCE):
+        loss = at.value - self.penalty(at.theta)
+        linear = 2.0 * loss - float(at.theta @ at.loss_gradient)
+        theta, gradient = self.matrix(at.theta), self.matrix(at.loss_gradient)
+        bound = self._dual.value(theta, linear, loss, -gradient)
+        bound -= 2.0 * float(np.abs(theta[:, -1] * gradient[:, -1]).sum())
+        if not all(self._free_features_balance(LossSum(loss, row), NEAR_BALANCE) for row in gradient):
             bound = 0.0
         bound = max(bound, at.lower_bound)
         return Certificate(math.nan, self.relative_gap(at.value, bound))
@@ -309,8 +409,10 @@ class Objective:
 
     @cached_property
     def violation_scale(self) -> Vector:
-        """What turns a component of the subgradient into its share of the stationarity."""
-        return self._inverse_lengths / self._stationarity_divisor
+        """What makes a feature's subgradient, or that of the intercepts, its share of the stationarity."""
+        bound = 2.0 * math.sqrt(self.loss_at_zero)
+        measure = float(np.max(column_norms(self._gradient_at_zero) * self._inverse_lengths))
+        return self._inverse_lengths / (max(measure, 1e-8 * bound) or 1.0)
 
     @cached_property
     def _inverse_lengths(self) -> Vector:
@@ -318,16 +420,9 @@ class Objective:
         # An all-zero column: its coefficient sees the penalty alone, in units of its own.
         return 1.0 / np.where(lengths > 0, lengths, 1.0)
 
-    @cached_property
-    def _stationarity_divisor(self) -> float:
-        at_zero = self.rows.loss_at_zero
-        bound = 2.0 * np.sqrt(at_zero.value)
-        measure = float(np.max(np.abs(at_zero.gradient) * self._inverse_lengths))
-        return max(measure, 1e-8 * float(bound)) or 1.0
-
     def violations(self, at: Evaluated) -> Vector:
-        """Each component's share in the quick stationarity, which is the largest of them."""
-        return np.abs(self.subgradient(at)) * self.violation_scale
+        """Each feature's share in the quick stationarity, which is the largest of them; the intercepts'."""
+        return column_norms(self.matrix(self.subgradient(at))) * self.violation_scale
 
     # Limits ------------------------------------------------------------------------------------
 
@@ -351,22 +446,3 @@ class Objective:
                 f"The values of feature {int(np.flatnonzero(vanishing)[0])} are so small that their squares "
                 "vanish: rescale the features, e.g. with sklearn.preprocessing.StandardScaler."
             )
-
-
-def certify_by_majorant(objective: Any, theta: Vector) -> tuple[Evaluated, Certificate]:
-    """θ evaluated, and how far a minimiser of the majorant at θ can lower Φ: at most the majorant's gap.
-
-    `objective` is an `Objective` or a `JointObjective`. A convex one comes here if too many features have no
-    penalty; the largest fall along one coordinate is then all that is known.
-    """
-    if objective.potential.convex:
-        at = objective.evaluate(theta)
-        return at, Certificate(objective.stationarity(at))
-    majorant = objective.majorant(theta)
-    upper, certificate = majorant.certify(theta)
-    value = upper.value - majorant.penalty(theta) + objective.penalty(theta)
-    at = replace(upper, value=value, lower_bound=-math.inf)
-    if not value > 0.0:
-        return at, Certificate(0.0)
-    fall = certificate.gap * upper.value / value
-    return at, Certificate(objective.stationarity(at) if math.isnan(fall) else fall)

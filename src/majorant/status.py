@@ -47,7 +47,7 @@ class Iterate:
 
 
 @dataclass(frozen=True, eq=False)
-class Underway(Iterate):
+class Provisional(Iterate):
     """A point inside a longer move: counted, timed and shown, but not yet a candidate for convergence."""
 
     value: float

@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 from majorant.callbacks.base import Callback, can_begin_at, one_of_many
 from majorant.errors import MajorantError
 from majorant.files import check_writable, replacing
-from majorant.joint import JointObjective
 from majorant.status import Evaluated, Record, Result, Status
 
 if TYPE_CHECKING:
-    from majorant.joint import AnyObjective
     from majorant.objective import Objective
 
 # Problems are the same if these agree so far: the same rows in other blocks add up to other last digits.
@@ -125,16 +123,15 @@ class Checkpoint(Callback):
         return theta
 
 
-def _problem(objective: AnyObjective) -> dict[str, NDArray[Any]]:
+def _problem(objective: Objective) -> dict[str, NDArray[Any]]:
     """Numbers that tell a problem from others: what its rows add up to, and its penalty at a few points."""
-    several = isinstance(objective, JointObjective)
-    rows = objective.classes if isinstance(objective, JointObjective) else [objective.rows]
+    rows = objective.classes
     points = np.geomspace(1e-6, 1e3, 10)
     return {
         "weight": np.array([part.loss_at_zero.value for part in rows]),
         "gradient": np.stack([part.loss_at_zero.gradient for part in rows]),
         "squares": rows[0].gram_diagonal,
-        "penalty": np.append(objective.potential.value(points), [objective.eta, float(several)]),
+        "penalty": np.append(objective.potential.value(points), [objective.eta, float(len(rows) > 1)]),
         "factor": objective.factor,
     }
 

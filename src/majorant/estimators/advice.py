@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from majorant.joint import AnyObjective
+from majorant.objective import Objective
 from majorant.rows.block import Block
 from majorant.solvers import Solver
 from majorant.solvers.reweighted import spread
@@ -20,7 +20,7 @@ FAR = 1e4
 FAINT = 1e-8
 
 
-def convergence_advice(result: Result, solver: Solver, tol: float, objective: AnyObjective) -> str:
+def convergence_advice(result: Result, solver: Solver, tol: float, objective: Objective) -> str:
     """The text of the ConvergenceWarning: one sentence on what was reached, one on what to do."""
     plural = "" if result.n_iter == 1 else "s"
     reached = (
@@ -30,7 +30,7 @@ def convergence_advice(result: Result, solver: Solver, tol: float, objective: An
     return reached + _what_to_do(result.status, solver, objective)
 
 
-def _what_to_do(status: Status, solver: Solver, objective: AnyObjective) -> str:
+def _what_to_do(status: Status, solver: Solver, objective: Objective) -> str:
     if status is Status.NOT_FINITE:
         return "Use a smaller step, or scale the features."
     if status is Status.STALLED:
@@ -44,10 +44,9 @@ def _what_to_do(status: Status, solver: Solver, objective: AnyObjective) -> str:
     return "Increase max_iter, or use solver='auto'."
 
 
-def what_limits(objective: AnyObjective) -> str:
+def what_limits(objective: Objective) -> str:
     """What makes rounding matter in a problem: a sentence."""
-    single = objective.single
-    rows, factor = single.rows, single.factor
+    rows, factor = objective.rows, objective.factor
     found = []
     ranges = list(rows.ask(_weight_range))
     found += _wide("sample weights", [low for low, _ in ranges], [high for _, high in ranges])
@@ -58,10 +57,10 @@ def what_limits(objective: AnyObjective) -> str:
     found += _wide("lengths of the features", lengths)
     if np.any(around < squares / FAR**2) and rows.gram_diagonal[-1] > 0.0:
         found.append("features far from zero compared to their spread")
-    if len(single.free):
+    if len(objective.free):
         found.append("features without any penalty")
     pull = float(np.max(objective.pulls_at_zero, initial=0.0))
-    if 0.0 < objective.potential.steepest * float(np.max(factor, initial=0.0)) < FAINT * pull:
+    if 0.0 < objective.potential.max_slope * float(np.max(factor, initial=0.0)) < FAINT * pull:
         found.append("a penalty that is faint beside the loss")
     if not objective.potential.convex:
         found.append("a penalty that is not convex")

@@ -14,7 +14,7 @@ from majorant.interrupts import CtrlC, ending_on, undisturbed
 from majorant.rows.between import Pass, between_blocks
 from majorant.rows.convoy import Convoy
 from majorant.rows.elsewhere import Place
-from majorant.rows.together import in_context
+from majorant.rows.threads import in_context
 
 Outcome = TypeVar("Outcome")
 

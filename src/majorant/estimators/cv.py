@@ -38,7 +38,7 @@ from majorant.estimators.training import Training, resolve_names
 from majorant.interrupts import CtrlC, check, ending_on
 from majorant.potentials import Potential
 from majorant.rows import Source
-from majorant.rows.together import in_context
+from majorant.rows.threads import in_context
 from majorant.solvers import Solver
 from majorant.status import Status
 

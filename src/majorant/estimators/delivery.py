@@ -33,10 +33,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.joint import AnyObjective, JointObjective
-from majorant.solvers import Solver, choose_solver, solve
+from majorant.objective import Objective
+from majorant.solvers import choose_solver, solve
 from majorant.solvers.certify import certify
-from majorant.solvers.joint import JointNewton
 from majorant.status import Certificate, Evaluated, Result, Status, Vector
 
 # A pull within this factor of what can be held is held: on the border the sharp problem is indifferent.
@@ -55,7 +54,7 @@ Mask = NDArray[np.bool_]
 
 
 def deliver(
-    objective: AnyObjective, result: Result, zero_tol: float | str, tol: float, dtype: np.dtype[Any]
+    objective: Objective, result: Result, zero_tol: float | str, tol: float, dtype: np.dtype[Any]
 ) -> Result:
     """The result with the coefficients as the user gets them, and what is true of these.
 
@@ -83,7 +82,7 @@ def deliver(
 
 
 class _Delivery:
-    def __init__(self, objective: AnyObjective, result: Result, tol: float) -> None:
+    def __init__(self, objective: Objective, result: Result, tol: float) -> None:
         self.objective, self.result, self.tol = objective, result, tol
         self.start = result.iterate
         self.converged = result.status is Status.CONVERGED
@@ -129,7 +128,7 @@ class _Delivery:
             return self._without_faint(sizes)
         if potential.zero_width == 0.0:
             return self.start
-        held = BORDER * objective.factor * potential.steepest
+        held = BORDER * objective.factor * potential.max_slope
         pulls = objective.lengths(self.start.loss_gradient)
         small = (sizes <= potential.zero_width) & (sizes > 0.0) & (pulls <= held)
         if potential.kink_width is not None:  # which may be narrower than θ is exact
@@ -177,7 +176,7 @@ class _Delivery:
         if not potential.convex:
             weight = factor * potential.weight(np.zeros(1))[0]
             return 0.5 * pulls**2 / np.where(weight > 0.0, weight, np.inf)
-        slopes = np.minimum(pulls / np.where(factor > 0.0, factor, 1.0), potential.steepest)
+        slopes = np.minimum(pulls / np.where(factor > 0.0, factor, 1.0), potential.max_slope)
         return np.asarray(factor * potential.excess_conjugate(slopes))
 
     def _without_faint(self, sizes: Vector) -> Evaluated:
@@ -207,16 +206,8 @@ class _Delivery:
         rest = np.flatnonzero((objective.lengths(theta) > 0.0) | ((objective.factor == 0.0) & ~zeros))
         matrix = theta.reshape(-1, len(zeros) + 1)
         where = np.append(rest, len(zeros))
-        start, factor = matrix[:, where].ravel(), objective.factor[rest]
-        solver: Solver
-        restricted: AnyObjective
-        if isinstance(objective, JointObjective):
-            classes = [rows.columns(rest) for rows in objective.classes]
-            restricted = replace(objective, classes=classes, penalty_factor=factor)
-            solver = JointNewton()
-        else:
-            restricted = replace(objective, rows=objective.rows.columns(rest), penalty_factor=factor)
-            solver = choose_solver(restricted)
+        start, restricted = matrix[:, where].ravel(), objective.columns(rest)
+        solver = choose_solver(restricted)
         polished = solve(solver, restricted, start, tol=POLISH_ACCURACY * self.tol, max_iter=POLISH_STEPS)
         moved = np.zeros_like(matrix)
         moved[:, where] = polished.iterate.theta.reshape(len(matrix), -1)

@@ -22,8 +22,8 @@ from functools import partial
 import numpy as np
 
 from majorant.callbacks import Callback
+from majorant.duality import column_norms
 from majorant.estimators.training import Training
-from majorant.joint import lengths
 from majorant.objective import Objective
 from majorant.potentials import L2, Potential
 from majorant.rows import Rows
@@ -75,7 +75,7 @@ def _holding_strength(training: Training) -> float:
     penalised = factor > 0.0
     points = [_null_point(training, rows) for rows in training.rows]
     gradients = np.stack([loss.gradient[:-1] for loss in losses(training.rows, points)])
-    pulls = lengths(gradients) if training.joint else np.abs(gradients).max(axis=0)
+    pulls = column_norms(gradients) if training.joint else np.abs(gradients).max(axis=0)
     # A little more, which a fit to the default tolerance can tell.
     return (1.0 + 1e-6) * float(np.max(pulls[penalised] / factor[penalised], initial=0.0)) / unit
 

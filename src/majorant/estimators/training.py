@@ -36,15 +36,13 @@ from majorant.estimators.validation import (
     encode_labels,
 )
 from majorant.interrupts import CtrlC, ending_on, undisturbed
-from majorant.joint import AnyObjective, JointObjective
 from majorant.objective import Objective
 from majorant.potentials import Potential, Zero, make_potential
 from majorant.rows import MemoryRows, Rows, Source
 from majorant.rows.elsewhere import Place, ViewedRows
-from majorant.rows.together import in_context
-from majorant.solvers import Hybrid, Solver, choose_solver, make_solver, solve
-from majorant.solvers.joint import JointNewton
-from majorant.solvers.newton.passes import MAX_FEATURES
+from majorant.rows.threads import in_context
+from majorant.solvers import Hybrid, Newton, Solver, choose_solver, make_solver, solve
+from majorant.solvers.newton.out_of_core import MAX_FEATURES
 from majorant.status import Certificate, History, Matrix, Result, Status, Vector
 
 if TYPE_CHECKING:
@@ -77,7 +75,7 @@ class Training:
         cut: Cut | None = None,
     ) -> None:
         self.estimator = estimator
-        self._last: tuple[Potential, Sequence[AnyObjective]] | None = None
+        self._last: tuple[Potential, Sequence[Objective]] | None = None
         self.potential, self._solver = resolve_names(estimator)
         self.rows: Sequence[Rows]
         if is_on_dask(X):
@@ -144,30 +142,30 @@ class Training:
         """What a model predicts with: the fitted attributes for θ, a row per class."""
         return fitted_attributes(self.classes, theta, self.dtype)
 
-    def objectives(self, potential: Potential) -> Sequence[AnyObjective]:
+    def objectives(self, potential: Potential) -> Sequence[Objective]:
         """What is minimised: one Φ per problem; the last ones are kept, with what they have computed."""
         if self._last is None or self._last[0] is not potential:
             eta, factor = self.estimator.eta, self.factor
-            objectives: Sequence[AnyObjective]
+            objectives: Sequence[Objective]
             given = potential
             if getattr(potential, "lam", None) == 0.0:
                 potential = Zero()  # whatever its shape
             if self.joint:
-                objectives = [JointObjective(self.rows, potential, eta, factor)]
+                objectives = [Objective.joint(self.rows, potential, eta, factor)]
             else:
                 objectives = [Objective(rows, potential, eta, factor) for rows in self.rows]
             self._last = given, objectives
         return self._last[1]
 
-    def solver_for(self, objective: AnyObjective) -> Solver:
+    def solver_for(self, objective: Objective) -> Solver:
         """The solver that the estimator asks for, with its warm-up."""
-        if isinstance(objective, JointObjective):
+        if objective.other_classes:
             if (self._solver is not None and self._solver.name != "newton") or self.estimator.warmup:
                 raise InvalidParameterError(
                     "multi_class='joint' is solved by solver='auto' (or 'newton') without warm-up; the other "
                     "solvers take multi_class='ovr'."
                 )
-            return JointNewton()
+            return Newton()
         solver = choose_solver(objective) if self._solver is None else self._solver
         return _with_warmup(self.estimator, solver)
 
@@ -183,7 +181,7 @@ class Training:
         first = self.rows[0]
         place = first.place if isinstance(first, ViewedRows) else None
 
-        def task(objective: AnyObjective, start: Vector | None, watchers: tuple[Callback, ...]) -> Ended:
+        def task(objective: Objective, start: Vector | None, watchers: tuple[Callback, ...]) -> Ended:
             try:
                 result = solve(
                     solver, objective, start, tol=self.estimator.tol, max_iter=self.estimator.max_iter,
@@ -219,17 +217,17 @@ class Training:
             self._starts = [result.iterate.theta for result, _ in ended]
         return [delivered for _, delivered in ended]
 
-    def delivered(self, objective: AnyObjective, result: Result) -> Result:
+    def delivered(self, objective: Objective, result: Result) -> Result:
         """The result with the coefficients that the user gets."""
         estimator = self.estimator
         with np.errstate(over="ignore", invalid="ignore"):
             return deliver(objective, result, estimator.zero_tol, estimator.tol, self.dtype)
 
 
-Problem = tuple[AnyObjective, "Vector | None", tuple[Callback, ...]]
+Problem = tuple[Objective, "Vector | None", tuple[Callback, ...]]
 Ended = tuple[Result, Result]
 """What a solver has reached, and what of it is delivered."""
-Task = Callable[[AnyObjective, "Vector | None", tuple[Callback, ...]], Ended]
+Task = Callable[[Objective, "Vector | None", tuple[Callback, ...]], Ended]
 
 
 def _one_by_one(task: Task, problems: Sequence[Problem]) -> list[Ended]:
@@ -243,7 +241,7 @@ def _one_by_one(task: Task, problems: Sequence[Problem]) -> list[Ended]:
     return results
 
 
-def _left_out(objective: AnyObjective, start: Vector | None) -> Ended:
+def _left_out(objective: Objective, start: Vector | None) -> Ended:
     with undisturbed():
         at = objective.evaluate(objective.start() if start is None else start)
     result = Result(at, Status.INTERRUPTED, 0, Certificate(math.nan), History())

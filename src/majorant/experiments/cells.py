@@ -18,7 +18,7 @@ from majorant.experiments.splits import Split, load_split
 from majorant.objective import Objective
 from majorant.potentials import Hyperbolic, Potential, Welsch, Zero
 from majorant.rows import MemoryRows
-from majorant.rows.together import alone
+from majorant.rows.threads import alone
 from majorant.solvers import Hybrid, Solver, make_solver, solve
 from majorant.status import Evaluated, Record, Status, Vector
 

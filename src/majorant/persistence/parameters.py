@@ -22,8 +22,7 @@ from majorant.errors import ModelFileError
 from majorant.persistence import strict
 from majorant.persistence.arrays import array_node, read_array
 from majorant.potentials import Potential
-from majorant.solvers import Hybrid, Solver, gradient_direction, memory_gradient
-from majorant.solvers.joint import JointNewton
+from majorant.solvers import Hybrid, Newton, Solver, gradient_direction, memory_gradient
 
 FUNCTIONS = {function.__name__: function for function in (memory_gradient, gradient_direction)}
 
@@ -122,10 +121,6 @@ def _hybrid(value: Any, depth: int) -> Any:
     return _settings(value, depth) if type(value) is Hybrid else None
 
 
-def _joint(value: Any, depth: int) -> Any:
-    return value.name if type(value) is JointNewton else None
-
-
 def _function(value: Any, depth: int) -> Any:
     return next((name for name, function in FUNCTIONS.items() if function is value), None)
 
@@ -152,7 +147,6 @@ WRITERS: dict[str, Callable[[Any, int], Any]] = {
     "potential": _registered(Potential),
     "solver": _registered(Solver),
     "hybrid": _hybrid,
-    "joint": _joint,
     "function": _function,
     "random_state": _random_state,
     "array": _array,
@@ -208,8 +202,8 @@ def _read_hybrid(node: Any, where: str, depth: int) -> Any:
 
 
 def _read_joint(node: Any, where: str, depth: int) -> Any:
-    strict.one_of(node, where, [JointNewton().name])
-    return JointNewton()
+    strict.one_of(node, where, [Newton.name])
+    return Newton()  # files of before joint problems had the same solver as others
 
 
 def _read_function(node: Any, where: str, depth: int) -> Any:

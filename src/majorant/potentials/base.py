@@ -81,7 +81,7 @@ class Potential(ABC):
 
     @property
     def kink_width(self) -> float | None:
-        """δ if φ(w) = `steepest` √(w² + δ²), a kink rounded to that width (0: the kink itself); else None."""
+        """δ if φ(w) = `max_slope` √(w² + δ²), a kink of that width (0: the kink itself); else None."""
         return None
 
     def excess(self, w: Vector) -> Vector:
@@ -93,7 +93,7 @@ class Potential(ABC):
         return self.conjugate(u) + self.value(np.zeros(1))
 
     @property
-    def steepest(self) -> float:
+    def max_slope(self) -> float:
         """The supremum of |φ'|: the strongest pull that φ can hold."""
         if self.convex:
             return float(self.derivative(np.array([FAR]))[0])
@@ -104,11 +104,11 @@ class Potential(ABC):
         return self.weight(w)
 
     def conjugate(self, u: Vector) -> Vector:
-        """φ*(u) = sup_w (uw - φ(w)) for |u| ≤ `steepest`, where φ is convex.
+        """φ*(u) = sup_w (uw - φ(w)) for |u| ≤ `max_slope`, where φ is convex.
 
         Without a closed form, by bisection for φ'(w) = |u|; the tangent at the lower end bounds the rest.
         """
-        u = np.minimum(np.abs(u), (1.0 - 1e-9) * self.steepest)
+        u = np.minimum(np.abs(u), (1.0 - 1e-9) * self.max_slope)
         low, high = np.full_like(u, -math.log(FAR)), np.full_like(u, math.log(FAR))
         for _ in range(64):
             middle = 0.5 * (low + high)
@@ -118,15 +118,15 @@ class Potential(ABC):
         bound = u * low - self.value(low) + (u - self.derivative(low)) * (high - low)
         return np.maximum(bound, -self.value(np.zeros_like(u)))
 
-    def stepping_stones(self, scale: float) -> tuple[Potential, ...]:
+    def surrogates(self, scale: float) -> tuple[Potential, ...]:
         """Easier potentials to solve first, roughly and in this order, on the way from zero to this one.
 
         `scale` is the size of the coefficients when there is next to no penalty.
         """
         return ()
 
-    def at_slope(self, slope: Vector) -> Vector:
-        """The w with φ'(w) = slope, for |slope| below the largest; asked for after a stone with a kink."""
+    def inverse_derivative(self, slope: Vector) -> Vector:
+        """The w with φ'(w) = slope, for |slope| below `max_slope`; needed after a surrogate with a kink."""
         raise MajorantError(f"the potential {self.name!r} has no inverse of its derivative")
 
     def prox(self, w: Vector, step: Vector) -> Vector:

@@ -74,7 +74,7 @@ class Hyperbolic(Potential):
         return self.delta
 
     @property
-    def steepest(self) -> float:
+    def max_slope(self) -> float:
         return self.lam
 
     def curvature(self, w: Vector) -> Vector:
@@ -89,11 +89,11 @@ class Hyperbolic(Potential):
             return np.zeros_like(u)
         return self.delta * (u * (u / (self.lam + np.sqrt(self.lam - u) * np.sqrt(self.lam + u))))
 
-    def stepping_stones(self, scale: float) -> tuple[Potential, ...]:
+    def surrogates(self, scale: float) -> tuple[Potential, ...]:
         # The sharp problem finds out quickly which coefficients matter.
         return (L1(self.lam),) if self.lam > 0 else ()
 
-    def at_slope(self, slope: Vector) -> Vector:
+    def inverse_derivative(self, slope: Vector) -> Vector:
         t = slope / self.lam
         return self.delta * t / np.sqrt((1.0 - t) * (1.0 + t))
 
@@ -130,10 +130,10 @@ class Welsch(ZeroAtZero):
         return 3.0 * self.delta  # beyond it φ is within 1.2 % of its limit λ
 
     @property
-    def steepest(self) -> float:
+    def max_slope(self) -> float:
         return self.lam / self.delta * math.exp(-0.5)  # at w = δ
 
-    def stepping_stones(self, scale: float) -> tuple[Potential, ...]:
+    def surrogates(self, scale: float) -> tuple[Potential, ...]:
         # From zero, every coefficient is caught in the narrow well around it. A wide well is nearly convex;
         # narrowing it by steps leads to a far lower local minimum (graduated non-convexity).
         if not self.lam > 0 or not scale > 3.0 * self.delta:

@@ -128,7 +128,8 @@ class Block(ABC):
         """The same X with other labels and weights; nothing of X is copied."""
         twin = copy(self)
         twin.y, twin.s = y, s
-        twin.__dict__.pop("exact", None)  # depends on the weights
+        for known in ("exact", "_last"):  # which depend on labels and weights
+            twin.__dict__.pop(known, None)
         return twin
 
     @property

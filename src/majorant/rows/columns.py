@@ -13,8 +13,8 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.rows.memory import MemoryRows, halves_of
-from majorant.rows.together import together
+from majorant.rows.memory import MemoryRows
+from majorant.rows.threads import parallel_map
 from majorant.status import Vector
 
 
@@ -41,7 +41,7 @@ class Columns:
         places = starts[:-1] + np.cumsum(counts, axis=0) - counts
         target = cls(np.empty(starts[-1]), np.empty(starts[-1], dtype=np.uint32), starts)
         offsets = accumulate((block.n_samples for block in rows.blocks), initial=0)
-        together(
+        parallel_map(
             [
                 partial(block.copy_columns, chosen, place, offset, target)
                 for block, place, offset in zip(rows.blocks, places, offsets, strict=False)
@@ -65,14 +65,6 @@ class Columns:
         entries = (data, indices, ends[:-1], ends[1:])
         intercept = whole.blocks[0].b > 0
         block = CsrBlock(entries, len(chosen), y, s, intercept=intercept, ones=False)
-        return MemoryRows.of(halves_of(block) if 2 * len(chosen) ** 2 <= len(data) else [block])
-
-
-def slacks(rows: MemoryRows, theta: Vector) -> Vector:
-    """The slacks u = S^½(1 - v) at θ."""
-    return np.concatenate(rows.ask(lambda block: np.sqrt(block.s) * (1.0 - block.image(theta))))
-
-
-def intercept_column(rows: MemoryRows) -> Vector:
-    """The column of S^½L that belongs to the intercept."""
-    return np.concatenate([np.sqrt(block.s) * block.y * block.b for block in rows.blocks])
+        part = MemoryRows.of([block])
+        part.blocks = part.partition(2 * len(chosen) ** 2)
+        return part

@@ -37,7 +37,7 @@ from majorant.rows.block import Block
 from majorant.rows.elsewhere import Place, ViewedRows
 from majorant.rows.protocol import Answer, State
 from majorant.rows.sources import DEFAULT_MEMORY
-from majorant.rows.together import alone
+from majorant.rows.threads import alone
 
 __all__ = ["Cluster", "DaskRows", "current_client"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
+from itertools import pairwise
 from operator import add
 from typing import TYPE_CHECKING, Any
 
@@ -14,30 +15,34 @@ from majorant.interrupts import check
 from majorant.losses import SquaredHinge
 from majorant.rows.block import Block, Indices
 from majorant.rows.protocol import Answer, Audit, LossSum
-from majorant.rows.together import together
+from majorant.rows.threads import blocks_for, parallel_map
 from majorant.status import Matrix, Vector
 
 if TYPE_CHECKING:
     from majorant.rows.columns import Columns
 
-# Dense X with so many entries is worked on in two halves at the same time.
-HALVES_PAY = 400_000
+# Entries from which on dense X is worked on in parts at the same time.
+LEAST_ENTRIES = 400_000
 
 # Rows converted, gathered and squared at a time, and entries: enough for BLAS, little beside X, in the cache.
 CHUNK = 2048
 GATHERED = 1024
 CACHED = 2**18  # entries
+# The share of the columns, inverted, from which on products with a sparse w leave the others out.
+WIDE = 64
 AUDITED = 480  # not a power of two: columns 4096 bytes apart would share one set of the cache
 
 
 class DenseBlock(Block):
     """Rows in an ndarray. Single precision and odd strides are turned over chunk by chunk.
 
-    Products with large X are made in two halves at the same time, by threads of our own: on cina0 the Gram
-    matrix takes 6.5 ms that way, and 10.6 with the threads of BLAS.
+    Products with large X are made in parts at the same time, by threads of our own: on cina0 the Gram matrix
+    takes 6.5 ms that way on two cores, and 10.6 with the threads of BLAS.
     """
 
     dense = True
+    # Where the loss was asked for last, the loss, and the slopes of the rows there.
+    _last: tuple[Vector, LossSum, Vector] | None = None
 
     def __init__(self, X: NDArray[Any], y: Vector, s: Vector, *, intercept: bool) -> None:
         super().__init__(y, s, intercept=intercept)
@@ -50,7 +55,6 @@ class DenseBlock(Block):
         )
         self._step = max(1, len(X)) if direct else CHUNK
         self._by_columns = abs(X.strides[0]) < abs(X.strides[1])
-        self._threaded = X.size >= HALVES_PAY
 
     @property
     def n_features(self) -> int:
@@ -62,48 +66,65 @@ class DenseBlock(Block):
             part = slice(first, min(first + step, stop))
             yield part, np.asarray(self.X[part], dtype=np.float64)
 
-    def _halves(self, question: Callable[[slice], Answer], length: int | None = None) -> list[Answer]:
-        """The answers for the two halves of the rows, or of a list of that length."""
+    def _by_parts(self, question: Callable[[slice], Answer], length: int | None = None) -> list[Answer]:
+        """The answers for parts of the rows, or of a list of that length."""
         n = self.n_samples if length is None else length
-        middle = n // 2 if self._threaded and n >= 2 * CHUNK else n
-        halves = [slice(0, middle), slice(middle, n)] if middle < n else [slice(0, n)]
-        return together([partial(question, half) for half in halves])
+        count = blocks_for(n * self.n_features, max(LEAST_ENTRIES, 2 * CHUNK * self.n_features))
+        if count == 1:
+            check()
+            return [question(slice(0, n))]
+        bounds = [n * k // count for k in range(count + 1)]
+        return parallel_map([partial(question, slice(a, b)) for a, b in pairwise(bounds)])
 
     def _image(self, d: Vector) -> Vector:
         """Xd."""
         scores = np.empty(self.n_samples)
 
-        def fill(half: slice) -> None:
-            for part, X in self._chunks(self._step, half):
+        def fill(rows: slice) -> None:
+            for part, X in self._chunks(self._step, rows):
                 np.matmul(X, d, out=scores[part])
 
-        self._halves(fill)
+        self._by_parts(fill)
         return scores
 
     def _back(self, u: Vector) -> Vector:
         """The product uX."""
 
-        def product(half: slice) -> Vector:
-            return reduce(add, (u[part] @ X for part, X in self._chunks(self._step, half)))
+        def product(rows: slice) -> Vector:
+            return reduce(add, (u[part] @ X for part, X in self._chunks(self._step, rows)))
 
-        return reduce(add, self._halves(product))
+        return reduce(add, self._by_parts(product))
 
     def loss(self, theta: Vector, indices: Indices | None = None) -> LossSum:
         if indices is not None:
             X = self.X.take(indices, axis=0).astype(np.float64, copy=False)
-            return self._loss_of(theta, X, self.y[indices], self.s[indices])
+            return self._loss_of(theta, X, self.y[indices], self.s[indices])[0]
 
+        return self._loss_and_slopes(theta)[1]
+
+    def _loss_and_slopes(self, theta: Vector) -> tuple[Vector, LossSum, Vector]:
+        """θ, the loss there and the slopes of the rows: kept for the audit that often comes next."""
+        last = self._last  # read once: another thread may ask for another θ meanwhile
+        if last is not None and np.array_equal(last[0], theta):
+            return last
         # Chunk by chunk, so that the second product finds X in the cache: on cina0 1.5 times as fast.
         step = min(self._step, max(64, CACHED // max(1, self.n_features)))
+        slopes = np.empty(self.n_samples)
 
-        def total(half: slice) -> LossSum:
-            chunks = self._chunks(step, half)
-            return reduce(add, (self._loss_of(theta, X, self.y[part], self.s[part]) for part, X in chunks))
+        def total(rows: slice) -> LossSum:
+            sums = []
+            for part, X in self._chunks(step, rows):
+                loss, slopes[part] = self._loss_of(theta, X, self.y[part], self.s[part])
+                sums.append(loss)
+            return reduce(add, sums)
 
-        return reduce(add, self._halves(total))
+        found = theta.copy(), reduce(add, self._by_parts(total)), slopes
+        self._last = found
+        return found
 
-    def _loss_of(self, theta: Vector, X: Matrix, y: Vector, s: Vector) -> LossSum:
-        margins = X @ theta[:-1]
+    def _loss_of(self, theta: Vector, X: Matrix, y: Vector, s: Vector) -> tuple[LossSum, Vector]:
+        """The loss over some rows, and the slopes s y ρ²'(v) of these."""
+        margins = self._scores(X, theta[:-1])
         margins += self.b * theta[-1]
         margins *= y
         value, slope = SquaredHinge.weighted_sum(margins, s)
@@ -111,37 +132,61 @@ class DenseBlock(Block):
         gradient = np.empty(len(theta))
         np.matmul(slope, X, out=gradient[:-1])
         gradient[-1] = self.b * slope.sum()
-        return LossSum(value, gradient)
+        return LossSum(value, gradient), slope
+
+    @staticmethod
+    def _scores(X: Matrix, w: Vector) -> Vector:
+        """Xw; by the columns that are used alone, if these are few of many."""
+        used = np.flatnonzero(w) if len(w) >= WIDE else w
+        if len(used) * WIDE >= len(w):
+            return np.asarray(X @ w)
+        return np.asarray(X[:, used] @ w[used])
 
     def audit(self, theta: Vector, *, lengths: bool) -> Audit:
+        if not lengths:
+            return self._audit_loss(theta)
         # At θ = 0, which is asked for first of all, no product is needed to know the margins.
         margins = self.image(theta) if theta.any() else np.zeros(self.n_samples)
         by_class = np.stack([self.y < 0.0, self.y > 0.0])
         values = by_class @ (self.s * SquaredHinge.value(margins))
         slopes = by_class * (self.s * self.y * SquaredHinge.derivative(margins))
-        weights = self.s * (margins < 1.0) if lengths else None
+        weights = self.s * (margins < 1.0)
         sums, squares = self._audit_columns(slopes, weights)
         gradients = np.column_stack([sums, self.b * slopes.sum(axis=1)])
         negative, positive = map(LossSum, values.tolist(), gradients)
-        if weights is not None:
-            squares = np.append(squares, self.b**2 * weights.sum())
-        return Audit(negative, positive, squares)
+        squares = np.append(squares, self.b**2 * weights.sum())
+        return Audit(negative, positive, negative + positive, squares)
 
-    def _audit_columns(self, slopes: Matrix, weights: Vector | None) -> tuple[Matrix, Vector]:
-        """The slopes times X and, with weights, the weighted square of each column's length: one pass."""
+    def _audit_loss(self, theta: Vector) -> Audit:
+        """The loss by class; a product with X beside the loss over all rows, which may be known."""
+        _, loss, slopes = self._loss_and_slopes(theta)
+        positive = np.where(self.y > 0.0, slopes, 0.0)
+        # s ρ²(v) = slope²/4s
+        squares = positive @ np.divide(
+            positive, 4.0 * self.s, out=np.zeros_like(positive), where=self.s > 0.0
+        )
+        mine = LossSum(float(squares), np.append(self._back(positive), self.b * positive.sum()))
+        gradient = loss.gradient - mine.gradient
+        gradient[-1] = self.b * np.where(self.y > 0.0, 0.0, slopes).sum()
+        return Audit(LossSum(max(loss.value - mine.value, 0.0), gradient), mine, loss, np.zeros(0))
 
-        def of(half: slice) -> list[NDArray[Any]]:
-            sums = np.zeros((2, self.n_features))
-            squares = np.zeros(0 if weights is None else self.n_features)
+    def _audit_columns(self, slopes: Matrix, weights: Vector) -> tuple[Matrix, Vector]:
+        """The slopes times X and the weighted square of each column's length: one pass."""
+        plain = bool(np.all(weights == 1.0))
+
+        def of(rows: slice) -> list[NDArray[Any]]:
+            sums, squares = np.zeros((2, self.n_features)), np.zeros(self.n_features)
             # One buffer for all, in the order of X: fresh memory costs more than the squares themselves.
-            buffer = np.empty_like(self.X[:AUDITED], dtype=np.float64)
-            for part, X in self._chunks(AUDITED, half):
+            buffer = np.empty_like(self.X[: 0 if plain else AUDITED], dtype=np.float64)
+            for part, X in self._chunks(AUDITED, rows):
                 sums += slopes[:, part] @ X
-                if weights is not None:
+                if plain:
+                    squares += np.einsum("ki,ki->i", X, X)
+                else:
                     squares += weights[part] @ np.multiply(X, X, out=buffer[: len(X)])
             return [sums, squares]
 
-        sums, squares = (reduce(add, answers) for answers in zip(*self._halves(of), strict=True))
+        sums, squares = (reduce(add, answers) for answers in zip(*self._by_parts(of), strict=True))
         return sums, squares
 
     def image(self, d: Vector) -> Vector:
@@ -158,8 +203,8 @@ class DenseBlock(Block):
         # The labels as one more column: its products with the others are c.
         labelled = root * self.y[rows]
 
-        def products(half: slice) -> Matrix:
-            chosen, roots, labels = rows[half], root[half], labelled[half]
+        def products(share: slice) -> Matrix:
+            chosen, roots, labels = rows[share], root[share], labelled[share]
             square = np.zeros((len(c) + 1, self.n_features))
             buffer = np.empty(min(GATHERED, len(chosen)) * self.n_features, dtype=self.X.dtype)
             for start in range(0, len(chosen), GATHERED):
@@ -172,7 +217,7 @@ class DenseBlock(Block):
                 square[-1] += labels[part] @ X
             return square
 
-        total = sign * reduce(add, self._halves(products, len(rows)))
+        total = sign * reduce(add, self._by_parts(products, len(rows)))
         H[:-1, :-1] += total[:-2]
         H[-1, :-1] += self.b * total[-2]
         H[-1, -1] += sign * self.b**2 * (root @ root)

@@ -207,6 +207,33 @@ def largest_whole(values):
 
 
 @compiled
+def sound_indices(pointers, indices, n_columns):
+    """Whether pointers are in order and end with the indices, and the indices of every row rise in range.
+
+    Without a branch per entry: an index may fall only where a row begins, so falls are counted there and
+    everywhere.
+    """
+    if pointers[0] != 0 or pointers[pointers.size - 1] != indices.size:
+        return False
+    rising = True
+    for k in range(pointers.size - 1):
+        rising &= pointers[k] <= pointers[k + 1]
+    if not rising:
+        return False
+    falls = 0
+    inside = True
+    for e in range(indices.size):
+        inside &= (indices[e] >= 0) & (indices[e] < n_columns)
+    for e in range(1, indices.size):
+        falls += indices[e] <= indices[e - 1]
+    for k in range(1, pointers.size - 1):
+        start = pointers[k]
+        if pointers[k - 1] < start < indices.size:  # after a row that is not empty, or it was counted before
+            falls -= indices[start] <= indices[start - 1]
+    return inside and falls == 0
+
+
+@compiled
 def column_counts(data, indices, starts, stops, counts):
     """Count the entries of each column."""
     for k in range(starts.size):

@@ -59,16 +59,23 @@ class Audit:
 
     negative: LossSum
     positive: LossSum
+    loss: LossSum
+    """Over both classes: the same bits as if only the loss had been asked for."""
     squares: Vector
 
-    @property
-    def loss(self) -> LossSum:
-        """The loss over both classes."""
-        return self.negative + self.positive
+    def columns(self, where: NDArray[np.intp]) -> Audit:
+        """The audit of some columns at θ = 0, or where all other coefficients are zero."""
+        negative, positive, whole = (
+            LossSum(loss.value, loss.gradient[where]) for loss in (self.negative, self.positive, self.loss)
+        )
+        return Audit(negative, positive, whole, self.squares[where])
 
     def __add__(self, other: Audit) -> Audit:
         return Audit(
-            self.negative + other.negative, self.positive + other.positive, self.squares + other.squares
+            self.negative + other.negative,
+            self.positive + other.positive,
+            self.loss + other.loss,
+            self.squares + other.squares,
         )
 
 
@@ -77,6 +84,8 @@ class Rows(ABC):
 
     n_samples: int
     n_features: int
+    audits_cheaply = False
+    """Whether the loss by class costs no more than the loss; elsewhere, it is twice as much to send."""
 
     @abstractmethod
     def ask(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
@@ -129,14 +138,17 @@ class Rows(ABC):
         (loss,) = losses([self], [theta])
         return loss
 
-    # A run often begins where another has ended, with another penalty but the same loss.
-    _last: tuple[Vector, LossSum] | None = None
+    # A run often begins where another has ended, with another penalty but the same loss; and a point is
+    # certified right after it was evaluated.
+    _last: tuple[Vector, LossSum | Audit] | None = None
 
     def _known_loss(self, theta: Vector) -> LossSum | None:
         if not theta.any():
             return self.loss_at_zero
         last = self._last
-        return last[1] if last is not None and np.array_equal(last[0], theta) else None
+        if last is None or not np.array_equal(last[0], theta):
+            return None
+        return last[1].loss if isinstance(last[1], Audit) else last[1]
 
     def gram(self) -> Matrix:
         """LᵀSL, p × p."""
@@ -145,6 +157,11 @@ class Rows(ABC):
     def gram_product(self, v: Vector) -> Vector:
         """LᵀSL v without forming the matrix."""
         return self.total(lambda block: block.gram_product(v))
+
+    def _know_columns_of(self, whole: Rows, chosen: NDArray[np.intp]) -> None:
+        """Take over what is known of the rows whose columns these are: the audit at zero."""
+        if "survey" in whole.__dict__:
+            self.__dict__["survey"] = whole.survey.columns(np.append(chosen, whole.n_features))
 
     @cached_property
     def survey(self) -> Audit:
@@ -163,7 +180,8 @@ class Rows(ABC):
 
     def audit(self, theta: Vector, *, lengths: bool) -> Audit:
         """The loss at θ by class, and the squared lengths of the columns over the rows active there."""
-        return self.total(lambda block: block.audit(theta, lengths=lengths))
+        (audit,) = audits([self], [theta], lengths=lengths)
+        return audit
 
     def curvature(self, theta: Vector, features: NDArray[np.intp] | None = None) -> Matrix:
         """2 L_AᵀS_A L_A over the rows A active at θ: the Hessian of the loss, of some features or of all."""
@@ -185,7 +203,7 @@ class Rows(ABC):
 
 @dataclass(frozen=True)
 class Every:
-    """The question for every so-manieth row; all who ask for as many ask the same."""
+    """Every `step`-th row. Equal queries share a pass."""
 
     step: int
 
@@ -219,11 +237,23 @@ def losses(parts: Sequence[Rows], thetas: Sequence[Vector] | Matrix) -> list[Los
     found = [part._known_loss(theta) for part, theta in zip(parts, thetas, strict=True)]
     missing = [k for k, loss in enumerate(found) if loss is None]
     if missing:
-        questions = [partial(_loss, thetas[k]) for k in missing]
-        for k, loss in zip(missing, totals([parts[k] for k in missing], questions), strict=True):
-            parts[k]._last = thetas[k].copy(), loss
-            found[k] = loss
+        question = partial(_audit, lengths=False) if parts[0].audits_cheaply else _loss
+        questions = [partial(question, thetas[k]) for k in missing]
+        for k, answer in zip(missing, totals([parts[k] for k in missing], questions), strict=True):
+            parts[k]._last = thetas[k].copy(), answer
+            found[k] = answer.loss if isinstance(answer, Audit) else answer
     return [loss for loss in found if loss is not None]
+
+
+def audits(parts: Sequence[Rows], thetas: Sequence[Vector] | Matrix, *, lengths: bool = False) -> list[Audit]:
+    """The audit of each of the parts, at a θ of its own; without a pass if θ was evaluated just before."""
+    known = [
+        None if lengths or part._last is None or not np.array_equal(part._last[0], theta) else part._last[1]
+        for part, theta in zip(parts, thetas, strict=True)
+    ]
+    if all(isinstance(audit, Audit) for audit in known):
+        return [audit for audit in known if isinstance(audit, Audit)]
+    return totals(parts, [partial(_audit, theta, lengths=lengths) for theta in thetas])
 
 
 def _curvature(theta: Vector, features: NDArray[np.intp] | None, block: Block) -> Matrix:
@@ -238,3 +268,7 @@ def _curvature(theta: Vector, features: NDArray[np.intp] | None, block: Block) -
 
 def _loss(theta: Vector, block: Block) -> LossSum:
     return block.loss(theta)
+
+
+def _audit(theta: Vector, block: Block, *, lengths: bool) -> Audit:
+    return block.audit(theta, lengths=lengths)

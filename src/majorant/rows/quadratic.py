@@ -16,14 +16,16 @@ c are built anew when a diagonal entry has shrunk to a millionth; `refresh` buil
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from majorant.losses import SquaredHinge
 from majorant.rows.block import Block
 from majorant.rows.memory import MemoryRows
-from majorant.rows.together import together
+from majorant.rows.threads import parallel_map
 from majorant.status import Vector
 
 # A diagonal entry of H that has lost more than this factor has lost the digits it had in common.
@@ -70,20 +72,30 @@ class CarriedMargins:
 
 
 class ActiveQuadratic:
-    """The loss around θ, over all blocks, as a quadratic that follows θ.
+    """The loss around θ, over all classes and blocks, as a quadratic that follows θ.
 
-    With ``gram=False`` the matrix H is not formed: only products with it are asked for.
+    H is (C, p, p) and c is (C, p) for C classes: the loss does not tie them. With ``gram=False`` H is not
+    formed: only products with it are asked for.
     """
 
-    def __init__(self, rows: MemoryRows, theta: Vector, *, gram: bool = True) -> None:
+    def __init__(self, classes: Sequence[MemoryRows], theta: Vector, *, gram: bool = True) -> None:
         self.theta: Vector | None = theta  # where it is; nowhere while a step is tried
+        thetas = theta.reshape(len(classes), -1)
         # Each part has an H of its own, which should be small beside the rows.
-        entries = sum(block.sparse_entries for block in rows.blocks)
-        blocks = rows.blocks if not gram or 2 * len(theta) ** 2 <= entries else rows.drawn
-        self.parts = together([partial(CarriedMargins, block, theta, gram=gram) for block in blocks])
-        one = len(self.parts) == 1
-        self.H = self.parts[0].H if one else np.empty_like(self.parts[0].H)
-        self.c = self.parts[0].c if one else np.empty_like(self.parts[0].c)
+        blocks = [rows.partition(2 * thetas.shape[1] ** 2 if gram else 0) for rows in classes]
+        tasks = [
+            partial(CarriedMargins, block, row, gram=gram)
+            for row, own in zip(thetas, blocks, strict=True)
+            for block in own
+        ]
+        self.parts = parallel_map(tasks)
+        count = len(blocks[0])
+        self.by_class = [self.parts[k : k + count] for k in range(0, len(self.parts), count)]
+        first = self.parts[0]
+        if len(self.parts) == 1:
+            self.H, self.c = first.H[np.newaxis], first.c[np.newaxis]
+        else:
+            self.H, self.c = (np.empty((len(classes), *like.shape)) for like in (first.H, first.c))
         self.fresh = True
         self._loss: float | None = None
         self._gather()
@@ -93,34 +105,44 @@ class ActiveQuadratic:
         if not self.H.size:
             self._diagonal = np.zeros(0)
             return
-        first, *others = self.parts
-        if others:
-            np.copyto(self.H, first.H)
-            np.copyto(self.c, first.c)
+        for H, c, (first, *others) in zip(self.H, self.c, self.by_class, strict=True):
+            if len(self.parts) > 1:
+                np.copyto(H, first.H)
+                np.copyto(c, first.c)
             for part in others:
-                self.H += part.H
-                self.c += part.c
-        first.block.mirror(self.H)
-        self._diagonal = np.diagonal(self.H).copy()
+                H += part.H
+                c += part.c
+            first.block.mirror(H)
+        self._diagonal = np.einsum("cii->ci", self.H).copy()
+
+    def _each(self, method: str, theta: Vector) -> list[Any]:
+        """Call a method of every part with its class's row of θ, or of a step."""
+        rows = theta.reshape(len(self.by_class), -1)
+        pairs = zip(self.by_class, rows, strict=True)
+        return parallel_map([partial(getattr(part, method), row) for parts, row in pairs for part in parts])
 
     def refresh(self, theta: Vector) -> None:
         """Everything anew from θ, free of what was carried."""
-        together([partial(part.refresh, theta) for part in self.parts])
+        self._each("refresh", theta)
         self.theta, self.fresh, self._loss = theta, True, None
         self._gather()
 
     def gradient(self, theta: Vector) -> Vector:
-        """∇loss(θ) = Hθ - c, for the θ that the margins are at."""
-        return np.asarray(self.H @ theta - self.c)
+        """∇loss(θ) = Hθ - c, class by class, for the θ that the margins are at."""
+        if len(self.H) == 1:
+            return np.asarray(self.H[0] @ theta - self.c[0])
+        product = np.einsum("cij,cj->ci", self.H, theta.reshape(self.c.shape))
+        return np.asarray((product - self.c).ravel())
 
     def product(self, d: Vector) -> Vector:
         """H d, without H."""
-        return np.asarray(sum(together([partial(part.product, d) for part in self.parts])))
+        answers = iter(self._each("product", d))
+        return np.concatenate([sum(next(answers) for _ in parts) for parts in self.by_class])
 
     def advance(self, d: Vector) -> float:
         """Go to θ + d, by one product with X; the loss there. H and c follow when the step is `settled`."""
         self.theta = None
-        self._loss = sum(together([partial(part.advance, d) for part in self.parts]))
+        self._loss = sum(self._each("advance", d))
         return self._loss
 
     @property
@@ -137,13 +159,12 @@ class ActiveQuadratic:
     def move(self, t: float) -> None:
         """Go to θ + t d, for the last d: with t = -1, back."""
         self._loss = None
-        together([partial(part.move, t) for part in self.parts])
+        parallel_map([partial(part.move, t) for part in self.parts])
 
     def settle(self, theta: Vector) -> None:
         """Bring H and c to where the margins are, which is θ."""
         before, self.theta, self.fresh = self._diagonal, theta, False
         self._gather()
-        after = np.diagonal(self.H)
-        if np.any(before > CANCELLED * after) and not all(part.block.exact for part in self.parts):
-            together([part.build for part in self.parts])
+        if np.any(before > CANCELLED * self._diagonal) and not all(part.block.exact for part in self.parts):
+            parallel_map([part.build for part in self.parts])
             self._gather()

@@ -10,7 +10,19 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["corruption", "is_canonical"]
+__all__ = ["corruption", "is_canonical", "is_sound_csr"]
+
+
+def is_sound_csr(X: Any) -> bool:
+    """Whether X is a CSR matrix without corruption, canonical, and without entries beyond its rows.
+
+    One compiled pass. The other functions here say what is wrong.
+    """
+    if X.format != "csr" or len(X.indptr) != X.shape[0] + 1 or len(X.indices) != len(X.data):
+        return False
+    from majorant.rows.kernels import sound_indices  # imports numba, which dense data need not wait for
+
+    return bool(sound_indices(X.indptr, X.indices, X.shape[1]))
 
 
 def corruption(X: Any) -> str | None:

@@ -28,7 +28,7 @@ from majorant.rows.block import Block
 from majorant.rows.elsewhere import SHARE, Place, ViewedRows
 from majorant.rows.protocol import Answer, State
 from majorant.rows.sources import RawBlock, Source
-from majorant.rows.together import in_context, work_alone
+from majorant.rows.threads import in_context, work_alone
 
 __all__ = ["Reader", "StreamRows", "read_ahead"]
 

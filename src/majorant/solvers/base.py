@@ -39,6 +39,8 @@ class Solver(ABC):
 
     def objection(self, objective: Objective) -> str | None:
         """Why this solver cannot solve that problem, as half a sentence; None if it can."""
+        if objective.other_classes:
+            return "solves one class at a time, and the problem is of all classes at once"
         if not objective.potential.smooth:
             return f"needs a differentiable potential, and {objective.potential.name!r} has a kink at zero"
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from majorant.joint import AnyObjective
+from majorant.objective import Objective
 from majorant.solvers.dense import small_enough
 from majorant.solvers.interior import values_and_bounds
 from majorant.status import Certificate, Evaluated, Vector
@@ -15,7 +15,7 @@ GOOD = 0.1
 MAX_STEPS = 60
 
 
-def certify(objective: AnyObjective, theta: Vector, tol: float) -> tuple[Evaluated, Certificate]:
+def certify(objective: Objective, theta: Vector, tol: float) -> tuple[Evaluated, Certificate]:
     """θ evaluated afresh, and what is certain of it.
 
     Where φ is not convex, the duality gap of the majorant at θ decides. Its dual variables come from θ, and

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from majorant.interrupts import check
-from majorant.joint import AnyObjective
+from majorant.objective import Objective
 from majorant.rows.block import Block
 from majorant.status import Matrix, Vector
 
@@ -41,9 +41,9 @@ INFINITE = 1e100
 TINY = float(np.finfo(float).tiny)
 
 
-def small_enough(objective: AnyObjective) -> bool:
+def small_enough(objective: Objective) -> bool:
     """Whether a dense copy of the rows, and the equations of a step, are small."""
-    n, p = objective.single.rows.n_samples, objective.single.size
+    n, p = objective.rows.n_samples, objective.width
     return n * p <= MAX_ENTRIES and len(objective.classes) * min(n, p) <= MAX_UNKNOWNS
 
 
@@ -84,7 +84,7 @@ class ScaledRows:
         Φ in units of these rows'.
     """
 
-    def __init__(self, objective: AnyObjective) -> None:
+    def __init__(self, objective: Objective) -> None:
         classes = objective.classes
         design, first, s = map(np.concatenate, zip(*classes[0].ask(dense_rows), strict=True))
         others = [np.concatenate(list(rows.ask(_labels))) for rows in classes[1:]]
@@ -129,7 +129,7 @@ class DenseRidge:
     the minimum in a finite number of steps.
     """
 
-    def __init__(self, objective: AnyObjective) -> None:
+    def __init__(self, objective: Objective) -> None:
         self.rows = ScaledRows(objective)
 
     def minimise(self, problem: Any, theta: Vector, proximal: float) -> Vector:

@@ -14,7 +14,7 @@ from majorant.blas import one_thread
 from majorant.callbacks import Callback
 from majorant.errors import ClusterLostError
 from majorant.interrupts import CtrlC, check, ending_on, undisturbed
-from majorant.joint import AnyObjective
+from majorant.objective import Objective
 from majorant.solvers.base import Solver, require_suitable
 from majorant.solvers.certify import certify
 from majorant.status import (
@@ -22,10 +22,10 @@ from majorant.status import (
     Evaluated,
     History,
     Iterate,
+    Provisional,
     Record,
     Result,
     Status,
-    Underway,
     Vector,
 )
 
@@ -51,7 +51,7 @@ class Stopwatch:
 
 def solve(
     solver: Solver,
-    objective: AnyObjective,
+    objective: Objective,
     theta: Vector | None = None,
     *,
     tol: float = 1e-6,
@@ -113,7 +113,7 @@ class _Run:
 
     def __init__(
         self,
-        objective: AnyObjective,
+        objective: Objective,
         tol: float,
         callbacks: Sequence[Callback],
         patience: float,
@@ -150,7 +150,7 @@ class _Run:
 
     def _take(self, n: int, iterate: Iterate) -> Status | None:
         """Measure an iterate, off the clock, and say whether to stop there."""
-        if isinstance(iterate, Underway):
+        if isinstance(iterate, Provisional):
             # Only its Φ is known; nobody shall take a gradient from it.
             unknown = np.full_like(iterate.theta, np.nan)
             at = Evaluated(iterate.theta, iterate.value, unknown, carried=True)
@@ -169,7 +169,7 @@ class _Run:
         for callback, answer in zip(self.callbacks, answers, strict=True):
             if not isinstance(answer, Status | None):
                 raise TypeError(f"{callback!r}.on_iterate must return a Status or None, got {answer!r}")
-        if not isinstance(iterate, Underway) and getattr(iterate, "candidate", True):
+        if not isinstance(iterate, Provisional) and getattr(iterate, "candidate", True):
             if certificate.error <= self.tol:
                 return Status.CONVERGED
             if self._stalled(at, certificate.error):
@@ -185,7 +185,7 @@ class _Run:
         if estimate.error > self._worth_certifying:
             return at, self.certificate
         at, certificate = self._certify(at.theta)
-        rough = not self.objective.bounded or len(self.objective.single.free) > 0
+        rough = not self.objective.bounded or len(self.objective.free) > 0
         if certificate.error > self.tol and rough:
             self._worth_certifying = 0.5 * estimate.error
         return at, certificate

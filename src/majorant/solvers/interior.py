@@ -33,10 +33,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.joint import AnyObjective
+from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.solvers.dense import TINY, ScaledRows, equations, norms, small_enough
-from majorant.status import Evaluated, Iterate, Matrix, Underway, Vector
+from majorant.status import Evaluated, Iterate, Matrix, Provisional, Vector
 
 MAX_STEPS = 100
 # Iterates of another method, underway or not, after which this one takes over; one more for so many entries
@@ -73,7 +73,7 @@ ROUNDING = 1e-13
 EPSILON = float(np.finfo(float).eps)
 
 
-def suits(objective: AnyObjective) -> bool:
+def suits(objective: Objective) -> bool:
     """Whether the problem is small enough, and its penalty one that this method knows."""
     potential = objective.potential
     known = potential.convex and (potential.quadratic or potential.kink_width is not None)
@@ -81,7 +81,7 @@ def suits(objective: AnyObjective) -> bool:
 
 
 def or_interior_point(
-    objective: AnyObjective, theta: Vector, iterates_from: Callable[[Vector], Iterator[Iterate]]
+    objective: Objective, theta: Vector, iterates_from: Callable[[Vector], Iterator[Iterate]]
 ) -> Iterator[Iterate]:
     """The iterates of another method from θ; this one takes over if these stand still or are too many.
 
@@ -92,8 +92,8 @@ def or_interior_point(
         yield from iterates_from(theta)
         return
     best: Evaluated | None = None
-    underway: Underway | None = None
-    rows = objective.single.rows
+    underway: Provisional | None = None
+    rows = objective.rows
     in_memory = isinstance(rows, MemoryRows)
     if not in_memory and rows.n_samples <= rows.n_features:
         # Other methods have matrices of all features there.
@@ -106,7 +106,7 @@ def or_interior_point(
                 break
             if best is None or at.value <= best.value:
                 best = at
-        elif isinstance(at, Underway) and (underway is None or at.value < underway.value):
+        elif isinstance(at, Provisional) and (underway is None or at.value < underway.value):
             underway = at
         yield at
         patience -= 1.0 if in_memory or isinstance(at, Evaluated) else UNDERWAY_SHARE
@@ -120,16 +120,16 @@ def or_interior_point(
         if isinstance(point, Evaluated):
             bound = point.lower_bound
             best = point if point.value < best.value else best
-        yield Underway(best.theta, best.value)
+        yield Provisional(best.theta, best.value)
     for at in islice(iterates_from(best.theta), FINISHING if in_memory else 0):
         if isinstance(at, Evaluated) and at.value < best.value:
             best = at
-        yield Underway(best.theta, best.value)
+        yield Provisional(best.theta, best.value)
     while True:
         yield replace(best, lower_bound=bound)
 
 
-def interior_point(objective: AnyObjective) -> Iterator[Iterate]:
+def interior_point(objective: Objective) -> Iterator[Iterate]:
     """Points underway, and in the end the best one, with the best lower bound of the minimum.
 
     Only the last is evaluated on the rows themselves.
@@ -138,11 +138,11 @@ def interior_point(objective: AnyObjective) -> Iterator[Iterate]:
     for theta, value, lower in values_and_bounds(objective):
         best = min(best, (value, theta), key=lambda pair: pair[0])
         bound = max(bound, lower)
-        yield Underway(best[1], best[0])
+        yield Provisional(best[1], best[0])
     yield replace(objective.evaluate(best[1]), lower_bound=bound)
 
 
-def values_and_bounds(objective: AnyObjective) -> Iterator[tuple[Vector, float, float]]:
+def values_and_bounds(objective: Objective) -> Iterator[tuple[Vector, float, float]]:
     """Points of the method, Φ at each, and a lower bound of the minimum that never falls."""
     return _Problem(objective).iterates()
 
@@ -150,12 +150,12 @@ def values_and_bounds(objective: AnyObjective) -> Iterator[tuple[Vector, float, 
 class _Problem(ScaledRows):
     """The problem in centred and scaled coordinates."""
 
-    def __init__(self, objective: AnyObjective) -> None:
+    def __init__(self, objective: Objective) -> None:
         super().__init__(objective)
         potential, factor = objective.potential, objective.factor
-        steepest = 0.0 if potential.quadratic else potential.steepest
+        max_slope = 0.0 if potential.quadratic else potential.max_slope
         curvature = potential.curvature(np.zeros(1))[0] if potential.quadratic else 0.0
-        self.slope = steepest * factor * self.inverse / self.scale
+        self.slope = max_slope * factor * self.inverse / self.scale
         self.width = (potential.kink_width or 0.0) * self.unit
         self.ridge = (curvature * factor + objective.eta) * self.inverse**2 / self.scale
         # The features that have a cone, and the ridge of those that have none.

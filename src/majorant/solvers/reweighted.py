@@ -5,7 +5,7 @@ feature, c_i ψ(‖W_i‖)/2 ‖W_i‖². With the loss as it is, the majorant i
 minimum to rounding in a few steps. Its minimiser is the next θ; Φ never rises.
 
 From zero, every coefficient would be caught in the narrow well around it. So the way begins at a ridge
-solution and leads over wider potentials (`Potential.stepping_stones`), some steps for each. In the end,
+solution and leads over wider potentials (`Potential.surrogates`), some steps for each. In the end,
 coefficients that zero holds, but whose release would lower Φ, are released one after the other.
 
 Which minimum is found must not depend on rounding: not on how rows are ordered, repeated or cut, nor on the
@@ -26,13 +26,11 @@ from typing import Any
 import numpy as np
 
 from majorant.interrupts import check
-from majorant.joint import AnyObjective
-from majorant.objective import HUGE
+from majorant.objective import Objective
 from majorant.potentials import L2
 from majorant.rows import Rows
 from majorant.solvers.dense import TINY, DenseRidge, small_enough
-from majorant.solvers.way import Problem
-from majorant.status import Evaluated, Iterate, Underway, Vector
+from majorant.status import Evaluated, Iterate, Provisional, Vector
 
 # The ridge that the way begins with, and the one that makes minimisers unique, relative to the curvature of
 # the loss along each feature.
@@ -42,8 +40,8 @@ UNIQUE = 1e-8
 # majorant without the term above which the next weight is tried.
 PROXIMAL = (1.0, 1e-2, 1e-4, 1e-6)
 CLEAR_FALL = 1e-7
-# Majorants minimised for each stepping stone; and for the potential itself at most.
-STONE_STEPS = 4
+# Majorants minimised for each surrogate; and for the potential itself at most.
+SURROGATE_STEPS = 4
 FINAL_STEPS = 100
 # A change of the coefficients, relative to the largest in units of their features, that is taken for none;
 # and Newton's steps to the minimum of a majorant at most.
@@ -60,7 +58,7 @@ Minimise = Callable[[Any, Vector, float], Vector]
 """A problem with a ridge, where to begin, the weight of a proximal term there ↦ the minimiser."""
 
 
-def reweighted_iterates(objective: AnyObjective, start: Evaluated, minimise: Minimise) -> Iterator[Iterate]:
+def reweighted_iterates(objective: Objective, start: Evaluated, minimise: Minimise) -> Iterator[Iterate]:
     """The iterates after the start."""
     if small_enough(objective):
         minimise = DenseRidge(objective).minimise
@@ -68,11 +66,11 @@ def reweighted_iterates(objective: AnyObjective, start: Evaluated, minimise: Min
 
 
 def minimised(
-    problem: Problem,
+    problem: Objective,
     theta: Vector,
     proximal: float = 0.0,
     *,
-    descend: Callable[[Problem, Evaluated], Iterator[Iterate]],
+    descend: Callable[[Objective, Evaluated], Iterator[Iterate]],
 ) -> Vector:
     """The minimiser of a problem with a ridge, from θ, by the iterates of a solver on it.
 
@@ -90,7 +88,7 @@ def minimised(
     return here.theta
 
 
-def change(objective: AnyObjective, unit: Vector, theta: Vector, moved: Vector) -> float:
+def change(objective: Objective, unit: Vector, theta: Vector, moved: Vector) -> float:
     """How far the coefficients have moved, relative to the largest in units of their features."""
     size = float(np.max(unit * objective.lengths(moved), initial=0.0))
     return float(np.max(unit * objective.lengths(moved - theta), initial=0.0)) / size if size > 0.0 else 0.0
@@ -109,7 +107,7 @@ def spread(rows: Rows) -> Vector:
 
 
 class _Reweighted:
-    def __init__(self, objective: AnyObjective, start: Evaluated, minimise: Minimise) -> None:
+    def __init__(self, objective: Objective, start: Evaluated, minimise: Minimise) -> None:
         self.objective, self.minimise = objective, minimise
         self.best = self.shown = start
         self.spread = spread(objective.classes[0])
@@ -122,9 +120,9 @@ class _Reweighted:
         if not objective.lengths(theta).any():
             theta = yield from self._minimise(theta, FIRST_RIDGE * self.spread + self.unique)
             scale = float(np.max(objective.lengths(theta), initial=0.0))
-            for stone in potential.stepping_stones(scale):
-                for _ in range(STONE_STEPS):
-                    theta = yield from self._minimise(theta, self._weights(theta, stone) + self.unique)
+            for surrogate in potential.surrogates(scale):
+                for _ in range(SURROGATE_STEPS):
+                    theta = yield from self._minimise(theta, self._weights(theta, surrogate) + self.unique)
         start = self.best
         theta = yield from self._settle(theta)
         if self.best is start:  # the way has led nowhere: what is lower is near the start
@@ -135,18 +133,16 @@ class _Reweighted:
 
     def _weights(self, theta: Vector, potential: Any) -> Vector:
         """The ridge that majorises the penalty at θ."""
-        objective = self.objective
-        weights = objective.factor * potential.weight(objective.lengths(theta)) + objective.eta
-        return np.asarray(np.minimum(weights, HUGE))
+        return replace(self.objective, potential=potential).half_quadratic_weights(theta)
 
     def _minimise(
         self, theta: Vector, ridge: Vector, proximal: float = 0.0
     ) -> Generator[Iterate, None, Vector]:
         """The minimiser of the loss and that ridge, from θ."""
-        yield Underway(self.best.theta, self.best.value)
+        yield Provisional(self.best.theta, self.best.value)
         return self.minimise(self._with_ridge(ridge), theta, proximal)
 
-    def _with_ridge(self, ridge: Vector) -> AnyObjective:
+    def _with_ridge(self, ridge: Vector) -> Objective:
         return replace(self.objective, potential=L2(1.0), eta=0.0, penalty_factor=ridge)
 
     def _settle(self, theta: Vector) -> Generator[Iterate, None, Vector]:

@@ -1,14 +1,19 @@
-"""Dense rows, and few features that matter: `gram.py` on those that may become different from zero.
+"""Which features a step looks at: those in use, and those that the loss pulls nearly as hard as zero holds.
+
+    features_to_watch      a rule for all engines that do not move every feature
+    working_set_iterates   `gram.py` on such features of dense rows
 
 The Gram matrix of a fifth of the features is 25 times cheaper. (Of sparse rows it is not: on a9a and
 mushrooms taking the columns out cost what it saved.) The gradient of the others is looked at in the beginning
 and whenever the certificate on those chosen has become a thousand times better; until then they are taken to
-be as they were, which makes every claim of convergence provisional, as the driver takes it anyway.
+be as they were, which makes every claim of convergence provisional, as the driver takes it anyway. For 2,600
+× 500 normal numbers and a solution of 19 features a fit takes 0.4 of the time that it takes with the Gram
+matrix of all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,50 +23,87 @@ from majorant.rows import MemoryRows
 from majorant.solvers.newton.gram import gram_iterates
 from majorant.status import Evaluated, Vector
 
-# A feature is chosen if the loss pulls it at least with this share of what the penalty holds.
-PULL = 0.7
-# How much better the certificate becomes between two looks at all features.
+# The share of what zero can hold from which on a pulled feature is watched.
+WATCHED_PULL = 0.8
+# Features of the first Gram matrix, and how many times those in use those after it have.
+FIRST_FEATURES = 50
+GROWTH = 3
+# How much better the certificate becomes before the first look at all features, and between two others.
+FIRST_TRUST = 0.3
 TRUST = 1e-3
-# With more than this share of the features, choosing costs more than it saves.
-MOST = 1 / 3
+# The share of the features from which on choosing some costs more than it saves.
+MAX_SHARE = 1 / 3
+
+Features = NDArray[np.intp]
 
 
-def working_set_iterates(objective: Objective, rows: MemoryRows, theta: Vector) -> Iterator[Evaluated]:
+def features_to_watch(
+    objective: Objective, at: Evaluated, first: int, growth: int, most: int | None = None
+) -> Features:
+    """The features that are in use, or pulled nearly as hard as zero can hold; if too many, the worst.
+
+    There is room for `first` of them, or `growth` times those in use, and never for more than `most`. If
+    those in use leave next to no room for those that violate the optimality conditions, both have to compete.
+    """
+    potential = objective.potential
+    needed = (objective.lengths(at.theta) > potential.zero_width) | (objective.factor == 0.0)
+    limits = objective.factor * potential.max_slope
+    pulls = objective.lengths(at.loss_gradient)
+    candidates = np.flatnonzero(needed | (pulls > WATCHED_PULL * limits))
+    count = int(np.count_nonzero(needed))
+    room = max(first, growth * count)
+    crowded = False
+    if most is not None:
+        room = min(most, room)
+        crowded = count > WATCHED_PULL * most and int(np.count_nonzero(needed | (pulls > limits))) > most
+    if len(candidates) > room:
+        # A smooth potential is at rest inside of its rounded bottom, however hard the loss pulls.
+        by_pull = potential.smooth and not crowded
+        urgency = pulls / np.where(needed, np.inf, limits) if by_pull else objective.violations(at)[:-1]
+        if not crowded:
+            urgency[needed] = np.inf
+        candidates = np.sort(candidates[np.argpartition(-urgency[candidates], room)[:room]])
+    return candidates
+
+
+def working_set_iterates(
+    objective: Objective, classes: Sequence[MemoryRows], theta: Vector
+) -> Iterator[Evaluated]:
     """Newton's method on the features that may matter; on all of them, if these are more than a third."""
     at = objective.evaluate(theta)
     yield at
-    limit = objective.kink_slopes[:-1]
-    matters = (at.theta[:-1] != 0.0) | (limit == 0.0)
+    chosen = np.zeros(0, dtype=np.intp)
     while True:
-        matters |= np.abs(at.loss_gradient[:-1]) > PULL * limit
-        chosen = np.flatnonzero(matters)
-        if len(chosen) > MOST * rows.n_features:
-            iterates = gram_iterates(objective, rows, at.theta)
+        chosen = np.union1d(chosen, features_to_watch(objective, at, FIRST_FEATURES, GROWTH))
+        if len(chosen) > MAX_SHARE * len(objective.factor):
+            iterates = gram_iterates(objective, classes, at.theta)
             next(iterates)
             yield from iterates
         start = at
-        for at in _restricted_iterates(objective, rows, start, chosen):
+        for at in _restricted_iterates(objective, start, chosen):
             yield at
 
 
-def _restricted_iterates(
-    objective: Objective, rows: MemoryRows, start: Evaluated, chosen: NDArray[np.intp]
-) -> Iterator[Evaluated]:
+def _restricted_iterates(objective: Objective, start: Evaluated, chosen: Features) -> Iterator[Evaluated]:
     """Steps on the chosen features, until one of the others wants to move."""
-    where = np.append(chosen, rows.n_features)
-    part = rows.columns(chosen)
-    restricted = Objective(part, objective.potential, objective.eta, objective.factor[chosen])
-    outside, seen, last = start.loss_gradient, np.inf, start
-    iterates = gram_iterates(restricted, part, start.theta[where])
+    where = np.append(chosen, objective.width - 1)
+    restricted = objective.columns(chosen)
+    assert restricted.in_memory is not None
+    outside, last = objective.matrix(start.loss_gradient), start
+    goal = FIRST_TRUST * objective.estimate(start).error
+    iterates = gram_iterates(
+        restricted, restricted.in_memory, objective.matrix(start.theta)[:, where].ravel()
+    )
     next(iterates)
     for inner in iterates:
-        theta, gradient = np.zeros(objective.size), outside.copy()
-        theta[where], gradient[where] = inner.theta, inner.loss_gradient
-        at = Evaluated(theta, inner.value, gradient, carried=True)
+        theta, gradient = np.zeros_like(outside), outside.copy()
+        theta[:, where] = restricted.matrix(inner.theta)
+        gradient[:, where] = restricted.matrix(inner.loss_gradient)
+        at = Evaluated(theta.ravel(), inner.value, gradient.ravel(), carried=True)
         error = restricted.estimate(inner).error
-        if error <= TRUST * seen or np.array_equal(theta, last.theta):
-            at = objective.evaluate(theta)
-            outside, seen = at.loss_gradient, error
+        if error <= goal or np.array_equal(at.theta, last.theta):
+            at = objective.evaluate(at.theta)
+            outside, goal = objective.matrix(at.loss_gradient), TRUST * error
             if np.any(np.delete(objective.violations(at), where) > 0.0):
                 yield at
                 return

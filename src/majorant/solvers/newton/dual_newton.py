@@ -11,7 +11,7 @@ v = y (Ka + β), wᵀDw = aᵀKa. X itself is touched for the iterates that are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,10 @@ ROWS_AT_A_TIME = 64
 
 def suits(objective: Objective, rows: MemoryRows) -> bool:
     """Whether the row side applies, and is the smaller one."""
+    if objective.other_classes or not objective.potential.quadratic:
+        return False
     few = rows.n_samples <= min(LARGEST, rows.n_features)
-    return few and objective.potential.quadratic and bool(np.all(_curvatures(objective) > 0.0))
+    return few and bool(np.all(_curvatures(objective) > 0.0))
 
 
 def _curvatures(objective: Objective) -> Vector:
@@ -41,8 +43,11 @@ def _curvatures(objective: Objective) -> Vector:
     return np.asarray(objective.factor * objective.potential.curvature(zero) + objective.eta)
 
 
-def row_side_iterates(objective: Objective, rows: MemoryRows, theta: Vector) -> Iterator[Iterate]:
+def dual_newton_iterates(
+    objective: Objective, classes: Sequence[MemoryRows], theta: Vector
+) -> Iterator[Iterate]:
     """Newton's method in the n-vector a instead of in w. It begins at w = 0, and shows what is below Φ(θ)."""
+    (rows,) = classes
     at = objective.evaluate(theta)
     yield at
     D = _curvatures(objective)

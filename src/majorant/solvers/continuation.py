@@ -1,9 +1,9 @@
-"""The way to where Newton's method on Φ itself begins: over problems that are easier, never upwards in Φ.
+"""Continuation: warm-start Newton's method through easier surrogate problems, never upwards in Φ.
 
-Some potentials are approached over stepping stones (`Potential.stepping_stones`): the hyperbolic one is
-first solved as ℓ1, which finds out quickly which coefficients matter; from there a few Newton steps are
-enough, where from zero they are dozens. A non-convex one starts wide and is narrowed. Whatever the way, every
-iterate yielded has a Φ no larger than the one before.
+A potential names its surrogates (`Potential.surrogates`). The hyperbolic one is first solved as ℓ1, which
+finds out quickly which coefficients matter; from there a few Newton steps are enough, where from zero they
+are dozens. A non-convex potential starts wide and is narrowed. A faint penalty with a kink is approached from
+stronger ones, so that supports stay small. Every iterate has a Φ no larger than the one before.
 """
 
 from __future__ import annotations
@@ -11,26 +11,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
-from typing import Generic, TypeVar
 
 import numpy as np
 
-from majorant.joint import JointObjective
 from majorant.objective import Objective
 from majorant.potentials import L2
-from majorant.status import Evaluated, Iterate, Underway, Vector
+from majorant.status import Evaluated, Iterate, Provisional, Vector
 
-# How far a stepping stone is solved before the next, and for how many steps at most; and a stronger penalty
-# on the way to one.
-STONE_TOLERANCE = 1e-4
-STONE_STEPS = 100
+# The certificate at which a surrogate is left for the next, and its most steps; and the certificate at which
+# a stronger penalty is left for the next.
+SURROGATE_TOLERANCE = 1e-4
+SURROGATE_STEPS = 100
 APPROACH_TOLERANCE = 1e-2
-# The share of Φ that rounding a kink makes at most, Σ c_i φ(0), for it to count as sharp; and how far the
-# stone with the sharp kink is then solved.
+# The share of Φ that rounding a kink makes, Σ c_i φ(0), up to which the kink counts as sharp; and the
+# certificate at which the surrogate with the sharp kink is then left.
 SHARP = 1e-7
 SHARP_TOLERANCE = 1e-10
 
-# From a start whose gap is no larger, Newton steps on Φ itself are fewer than those on stones before it.
+# The relative fall of a surrogate's Φ in one iteration below which it is solved as far as rounding allows.
+SETTLED = 1e-14
+
+# The gap of a start up to which Newton's steps on Φ itself are fewer than those on surrogates before it.
 NEAR = 0.3
 
 # A ridge of this size, relative to the curvature of the loss, solved for so many steps, tells the size of the
@@ -44,10 +45,8 @@ WEAK = 1e-4
 # By which factor penalties that are too strong fall to the one asked for, at a time.
 FALL = 10.0
 
-Problem = TypeVar("Problem", Objective, JointObjective)
 
-
-def stronger_penalties(objective: Problem, limits: Vector, least: float) -> Iterator[Problem]:
+def stronger_penalties(objective: Objective, limits: Vector, least: float) -> Iterator[Objective]:
     """The problem with stronger penalties, one weaker than the other, if the pull at zero is so strong.
 
     `limits` are the pulls that zeros can hold. The last strength is at least twice the one asked for.
@@ -61,7 +60,7 @@ def stronger_penalties(objective: Problem, limits: Vector, least: float) -> Iter
         yield replace(objective, penalty_factor=factor * objective.factor)
 
 
-class Way(Generic[Problem]):
+class Continuation:
     """The way, and the lowest point on it so far: `end`.
 
     What is tried on the way is not shown, since its Φ may be larger: while it lasts, the best point so far is
@@ -79,18 +78,17 @@ class Way(Generic[Problem]):
 
     def __init__(
         self,
-        objective: Problem,
+        objective: Objective,
         start: Evaluated,
-        descend: Callable[[Problem, Evaluated], Iterator[Iterate]],
-        approaches: Callable[[Problem, Evaluated], Iterator[Problem]] = lambda objective, start: iter(()),
+        descend: Callable[[Objective, Evaluated], Iterator[Iterate]],
+        approaches: Callable[[Objective, Evaluated], Iterator[Objective]] = lambda objective, start: iter(()),
     ) -> None:
-        self.objective: Problem = objective
+        self.objective = objective
         self.end = start
-        self.descend: Callable[[Problem, Evaluated], Iterator[Iterate]] = descend
-        self.approaches: Callable[[Problem, Evaluated], Iterator[Problem]] = approaches
+        self.descend, self.approaches = descend, approaches
 
-    def over_stepping_stones(self) -> Iterator[Iterate]:
-        """Solve one stone after the other, roughly; end at the lowest point found."""
+    def over_surrogates(self) -> Iterator[Iterate]:
+        """Solve one surrogate after the other, roughly; end at the lowest point found."""
         objective, potential = self.objective, self.objective.potential
         here, scale = self.end, 1.0
         started = bool(objective.lengths(self.end.theta).any())
@@ -99,45 +97,46 @@ class Way(Generic[Problem]):
         if not potential.convex or (self._next_to_no_penalty() and not started):
             strength = (FAINT_RIDGE if potential.convex else RIDGE) * objective.mean_curvature
             ridge = replace(objective, potential=L2(strength))
-            here = yield from self._solve(ridge, here, RIDGE_STEPS, STONE_TOLERANCE)
+            here = yield from self._solve(ridge, here, RIDGE_STEPS, SURROGATE_TOLERANCE)
             scale = float(np.max(objective.lengths(here.theta), initial=0.0))
-        stones = potential.stepping_stones(scale)
-        for stone in stones:
-            easier = replace(objective, potential=stone)
+        surrogates = potential.surrogates(scale)
+        for surrogate in surrogates:
+            easier = replace(objective, potential=surrogate)
             here = yield from self._approach(easier, here)
             # A kink that is hardly rounded is solved as if it were sharp, and all but done.
-            sharp = not stone.smooth and objective.constant <= SHARP * here.value
-            tolerance = SHARP_TOLERANCE if sharp else STONE_TOLERANCE
-            here = yield from self._solve(easier, here, STONE_STEPS, tolerance)
-        if stones and not stones[-1].smooth:
-            self._keep_if_lower(objective.evaluate(objective.blurred(here)))
-        elif not stones:
+            sharp = not surrogate.smooth and objective.constant <= SHARP * here.value
+            tolerance = SHARP_TOLERANCE if sharp else SURROGATE_TOLERANCE
+            here = yield from self._solve(easier, here, SURROGATE_STEPS, tolerance)
+        if surrogates and not surrogates[-1].smooth:
+            self._keep_if_lower(objective.evaluate(objective.smoothed_start(here)))
+        elif not surrogates:
             yield from self._approach(objective, here)
 
     def _next_to_no_penalty(self) -> bool:
-        """Whether a potential with stones is so weak that a little ridge does nearly as well."""
+        """Whether a potential with surrogates is so weak that a little ridge does nearly as well."""
         potential = self.objective.potential
         pull = float(np.max(self.objective.pulls_at_zero, initial=0.0))
-        return bool(potential.stepping_stones(1.0)) and potential.steepest < WEAK * pull
+        return bool(potential.surrogates(1.0)) and potential.max_slope < WEAK * pull
 
-    def _approach(self, easier: Problem, here: Evaluated) -> Generator[Iterate, None, Evaluated]:
+    def _approach(self, easier: Objective, here: Evaluated) -> Generator[Iterate, None, Evaluated]:
         for stronger in self.approaches(easier, here):
-            here = yield from self._solve(stronger, here, STONE_STEPS, APPROACH_TOLERANCE)
+            here = yield from self._solve(stronger, here, SURROGATE_STEPS, APPROACH_TOLERANCE)
         return here
 
     def _solve(
-        self, easier: Problem, start: Evaluated, steps: int, tolerance: float
+        self, easier: Objective, start: Evaluated, steps: int, tolerance: float
     ) -> Generator[Iterate, None, Evaluated]:
         here = easier.evaluate(start.theta)
         for n, at in enumerate(self.descend(easier, here)):
             if isinstance(at, Evaluated):
+                settled = at.value > (1.0 - SETTLED) * here.value
                 here = at
                 # The loss is the same, so Φ is known as well.
                 value = at.value - easier.penalty(at.theta) + self.objective.penalty(at.theta)
                 self._keep_if_lower(Evaluated(at.theta, value, at.loss_gradient, carried=True))
-                if n >= steps or easier.estimate(at).error <= tolerance:
+                if settled or n >= steps or easier.estimate(at).error <= tolerance:
                     break
-            yield Underway(self.end.theta, self.end.value)
+            yield Provisional(self.end.theta, self.end.value)
         return here
 
     def _keep_if_lower(self, at: Evaluated) -> None:

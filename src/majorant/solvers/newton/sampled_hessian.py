@@ -3,7 +3,7 @@ r"""The curvature of the loss near where it is known: what a pass need not bring
 H is most of the work of a pass, p² operations for a row of p entries where the loss and its gradient take 4p,
 and most of what a block answers. So it is not asked for while steps do well without. Where it was known last,
 at θ₀, some rows have become active since, and others are not any more, which are few near the end; and what
-they change is told by the sample S that the way has begun with (`solvers/sample.py`), in memory:
+they change is told by the sample S that the way has begun with (`subsample_start.py`), in memory:
 
     H(θ) ≈ H(θ₀) + H_S(θ) - H_S(θ₀).
 
@@ -16,8 +16,8 @@ convex, so the conditions for θ⁺ and θ* give
 Of a sample alone, of m normal rows, δ is about 2 √(p / m); here only the rows that have changed sides count.
 When the models do not promise less and less quickly, the next pass brings H along.
 
-(For the features of `few_columns.py` it was tried and did not pay: who may move changes with every step, and
-of 5 passes with H 3 were left on text, for one pass more; 10 of 10 with 2,000 features in play, for 4 more.)
+(With a choice of features it was tried and did not pay: the choice changes with every step, and of 5 passes
+with H 3 were left on text, for one pass more; 10 of 10 with 2,000 features in play, for 4 more.)
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from functools import cached_property
 import numpy as np
 
 from majorant.rows import Rows
-from majorant.status import Matrix, Vector
+from majorant.solvers.newton.quadratic_subproblem import Hessians
+from majorant.status import Vector
 
 # If a model promises no more than this share of what the last one did, its curvature is good enough for the
 # next. And the rows for each feature with which a sample can tell how it changes.
@@ -36,7 +37,7 @@ QUICKLY = 1 / 256
 ENOUGH = 8
 
 
-class Curvature:
+class SampledHessian:
     """That of the loss: known at one point, and told by a sample near to it.
 
     Parameters
@@ -47,19 +48,19 @@ class Curvature:
         θ ↦ the curvature of the sample there.
     """
 
-    def __init__(self, theta: Vector, H: Matrix, of_sample: Callable[[Vector], Matrix] | None) -> None:
+    def __init__(self, theta: Vector, H: Hessians, of_sample: Callable[[Vector], Hessians] | None) -> None:
         self.theta, self.H, self._of_sample = theta, H, of_sample
 
-    def near(self, theta: Vector) -> Matrix:
+    def near(self, theta: Vector) -> Hessians:
         """H + H_S(θ) - H_S where it is known, if that is possible."""
         if self._of_sample is None or theta is self.theta:
             return self.H
         H = self.H + self._of_sample(theta) - self._of_sample_here
         # A sample that knows no better than to take half of a curvature away is no help.
-        return H if np.all(H.diagonal() >= 0.5 * self.H.diagonal()) else self.H
+        return H if np.all(np.einsum("cii->ci", H) >= 0.5 * np.einsum("cii->ci", self.H)) else self.H
 
     @cached_property
-    def _of_sample_here(self) -> Matrix:
+    def _of_sample_here(self) -> Hessians:
         assert self._of_sample is not None
         return self._of_sample(self.theta)
 

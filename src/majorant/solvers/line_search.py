@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
+from majorant.objective import Objective
+from majorant.rows.quadratic import ActiveQuadratic
 from majorant.status import Evaluated, Vector
 
+# The share of the predicted fall that a step must reach, and a relative rise that is rounding.
 SUFFICIENT = 1e-4
 ROUNDING = 1e-14
 
 
-class Penalised(Protocol):
-    """What is minimised: a loss and this."""
-
-    def penalty(self, theta: Vector, /) -> float: ...
-
-
-class Carried(Protocol):
-    """The loss along a line, and what is brought along when θ moves: `ActiveQuadratic`, or several."""
-
-    def advance(self, d: Vector, /) -> float: ...
-    def move(self, t: float, /) -> None: ...
-    def loss_at(self, t: float, /) -> float: ...
-    def settle(self, theta: Vector, /) -> None: ...
-    def refresh(self, theta: Vector, /) -> None: ...
-
-
 def step_towards(
-    objective: Penalised,
-    quadratic: Carried,
+    objective: Objective,
+    quadratic: ActiveQuadratic,
     theta: Vector,
     value: float,
     target: Vector,
@@ -67,7 +52,7 @@ def step_towards(
 
 
 def step_or_refresh(
-    objective: Penalised, quadratic: Carried, at: Evaluated, target: Vector, predicted: float
+    objective: Objective, quadratic: ActiveQuadratic, at: Evaluated, target: Vector, predicted: float
 ) -> Vector:
     """The same step, from an iterate; if there is no way down by what was carried, by what is true at θ."""
     moved, _ = step_towards(objective, quadratic, at.theta, at.value, target, predicted)

@@ -1,0 +1,274 @@
+"""Many features, few of them needed: coordinate descent along columns, Newton's method on what it selects.
+
+A round looks at the gradient of all features and takes those that may matter. Coordinate descent on them,
+some thousand numbers per step, finds out quickly which are zero and which sign the others have; but it crawls
+to their values when features are correlated. Extrapolating its steps helps; Newton's method on the support
+finds the values at once, for the price of a factorisation. As much effort goes into the one as into the
+other: a Newton step is due when the sweeps since the last one have cost as much as it would.
+
+With several classes at once, a feature is a group of coefficients: zero for all classes or for none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from majorant.interrupts import check
+from majorant.objective import Objective
+from majorant.rows import MemoryRows
+from majorant.rows.block import Block
+from majorant.rows.columns import Columns
+from majorant.rows.quadratic import ActiveQuadratic
+from majorant.solvers.line_search import step_towards
+from majorant.solvers.newton.quadratic_subproblem import minimise_on_support, newton_direction
+from majorant.solvers.newton.working_set import features_to_watch
+from majorant.status import Evaluated, Iterate, Provisional, Vector
+
+# Features that are watched from the start; afterwards, multiples of the support.
+FIRST_FEATURES = 500
+GROWTH = 3
+# How far the violation of those coordinates that are near to moving falls before all are visited again.
+INNER_ACCURACY = 0.01
+# Rounds of sweeps in one compiled call: the price of a Newton step falls with the support.
+ROUNDS_PER_CALL = 4
+# Rounds of sweeps and a Newton step before the gradient of all features is looked at again.
+ROUNDS = 60
+# The largest support whose curvature is factorised, and the most entries of the Hessians of all classes.
+MAX_SUPPORT = 2500
+MAX_HESSIAN_ENTRIES = MAX_SUPPORT**2
+# Newton steps at a time.
+NEWTON_STEPS = 2
+# Conjugate gradient steps at most, and their accuracy, where the Hessians of several classes are too large.
+CG_STEPS = 250
+CG_ACCURACY = 0.01
+# How much more a step costs if the support is larger than the number of active rows.
+SINGULAR = 5.0
+# Nanoseconds per entry of a column, per entry of the rows, per update of H, and per flop of a factorisation:
+# measured on rcv1_subset.
+SWEEP_COST, PASS_COST, UPDATE_COST, FLOP_COST = 2.4, 1.0, 1.5, 0.04
+# Nanoseconds that Python takes for a step, whatever the size.
+OVERHEAD = 1e6
+# Nanoseconds of work before a point underway is shown; and of one call of the compiled sweeps, at most.
+SHOW_EVERY = 2e6
+LONGEST = 5e7
+
+
+def cd_iterates(objective: Objective, classes: Sequence[MemoryRows], theta: Vector) -> Iterator[Iterate]:
+    """Descend on the features that may matter, look at all, take in the violators, repeat.
+
+    The accuracy asked of a round shrinks geometrically: tied to the violation outside alone, rounds crawl.
+    """
+    rows = classes[0]
+    state = rows.kept.pop(_State, None) or _State(classes)
+    state.objective, state.classes = objective, classes
+    try:
+        yield from _rounds(objective, state, objective.evaluate(theta))
+    finally:
+        # The rows keep the state: not the other way round as well.
+        del state.objective, state.classes
+        rows.kept[_State] = state
+
+
+def _rounds(objective: Objective, state: _State, at: Evaluated) -> Iterator[Iterate]:
+    goal = np.inf
+    while True:
+        yield at
+        violations = objective.violations(at)
+        goal = min(0.2 * float(np.max(violations)), 0.3 * goal)
+        state.begin(at, violations[:-1], goal)
+        shown = state.worked
+        for _ in range(ROUNDS):
+            check()
+            if state.descend(goal) <= goal:
+                break
+            if state.newton_is_due():
+                state.newton()
+            if state.worked - shown > SHOW_EVERY:
+                shown = state.worked
+                yield Provisional(state.theta, state.value)
+        at = objective.evaluate(state.theta)
+
+
+def _slacks(theta: Vector, block: Block) -> Vector:
+    return np.asarray(np.sqrt(block.s) * (1.0 - block.image(theta)))
+
+
+class _State:
+    """The watched features, the slacks u = S^½(1 - v) of the rows, and the two ways to lower Φ with them.
+
+    Kept for the next run on these rows. Objective and classes are set while a run is going on.
+    """
+
+    objective: Objective
+    classes: Sequence[MemoryRows]
+
+    def __init__(self, classes: Sequence[MemoryRows]) -> None:
+        from majorant.solvers.newton import cd_kernels
+
+        self.kernels = cd_kernels
+        blocks = classes[0].blocks
+        y, s = _labels(classes[0])
+        self.counts = np.sum([block.column_counts for block in blocks], axis=0)
+        self.watched = np.zeros(0, dtype=np.intp)
+        self.theta = np.zeros(0)
+        self.codes: NDArray[np.intp] | None = None
+        self.intercept = np.sqrt(s) * blocks[0].b
+        self.source = classes[0]
+        if len(classes) == 1:
+            self.intercept *= y
+        else:
+            self.codes = np.argmax([_labels(rows)[0] for rows in classes], axis=0)
+            self.source = classes[0].relabelled(np.ones(len(y)), s)  # every row of the same sign
+        # Nanoseconds, roughly: in all, and of sweeps since the last Newton step.
+        self.worked = self.spent = 0.0
+
+    def begin(self, at: Evaluated, violations: Vector, goal: float) -> None:
+        """Start at θ, with other features if some that are not watched violate."""
+        here = np.array_equal(self.theta, at.theta)
+        self.theta = at.theta
+        # What was carried is as good as new, unless rounding shows.
+        if not here or abs(self.value - at.value) > 1e-11 * at.value:
+            pairs = zip(self.classes, self.objective.matrix(at.theta), strict=True)
+            self._set_slacks([np.concatenate(rows.ask(partial(_slacks, row))) for rows, row in pairs])
+        outside = np.ones(len(violations), dtype=np.bool_)
+        outside[self.watched] = False
+        unseen = self.objective.lengths(at.theta)[outside].any()
+        if np.any(violations[outside] > goal) or unseen or not len(self.watched):
+            self.watched = features_to_watch(self.objective, at, FIRST_FEATURES, GROWTH)
+            self.columns = Columns.of(self.source, self.watched)
+            self.workspace = self.kernels.Workspace(len(self.watched), self.u)
+            self.scale = self.objective.violation_scale[self.watched]
+
+    def _set_slacks(self, by_class: Sequence[Vector]) -> None:
+        self.u = by_class[0] if len(by_class) == 1 else np.ascontiguousarray(np.stack(by_class, axis=1))
+
+    @property
+    def value(self) -> float:
+        """Φ, from the slacks that were carried along."""
+        active = np.maximum(self.u, 0.0).ravel()
+        return float(active @ active) + self.objective.penalty(self.theta)
+
+    # Coordinate descent ------------------------------------------------------------------------
+
+    def descend(self, goal: float) -> float:
+        """Sweeps until the goal is met or a Newton step is due; the violation that the last over all met."""
+        theta = self.objective.matrix(self.theta)
+        where = np.append(self.watched, theta.shape[1] - 1)
+        part = np.ascontiguousarray(theta[:, where].T)
+        first, visited = self.kernels.descend_along(
+            self.columns,
+            self.codes,
+            self.intercept,
+            self.u,
+            part,
+            self.objective.tangent_slopes(self.theta)[self.watched],
+            self.objective.eta,
+            self.scale,
+            self.workspace,
+            share=INNER_ACCURACY,
+            goal=goal,
+            budget=self._budget(),
+            rounds=ROUNDS_PER_CALL if self.objective.potential.convex else 1,  # or the tangent changes
+        )
+        cost = SWEEP_COST * visited * len(self.classes)
+        self.spent += cost
+        self.worked += cost
+        moved = np.zeros_like(theta)
+        moved[:, where] = part.T
+        self.theta = moved.ravel()
+        return first
+
+    def _budget(self) -> float:
+        """The entries that sweeps may visit before a Newton step is due."""
+        support = self._support()
+        price = self._price(support) - self.spent if len(support) else 0.0
+        return min(price, LONGEST) / (SWEEP_COST * len(self.classes))
+
+    # Newton's method on the support ------------------------------------------------------------
+
+    def _support(self) -> NDArray[np.intp]:
+        return np.flatnonzero((self.objective.lengths(self.theta) > 0.0) | (self.objective.factor == 0.0))
+
+    def newton_is_due(self) -> bool:
+        """Whether the sweeps since the last step have cost as much as one would."""
+        support = self._support()
+        small = len(support) <= MAX_SUPPORT or len(self.classes) > 1
+        return len(support) > 0 and small and self.spent >= self._price(support)
+
+    def _price(self, support: NDArray[np.intp]) -> float:
+        """What Newton's method on the support costs."""
+        entries = float(np.sum(self.counts[support]))
+        if not self._has_hessians(support):
+            return OVERHEAD + PASS_COST * 2.0 * entries * len(self.classes) * CG_STEPS
+        updates = 0.5 * entries**2 / self.source.n_samples
+        flops = len(support) ** 3 / 3.0
+        price = OVERHEAD + PASS_COST * 3.0 * entries + UPDATE_COST * updates + FLOP_COST * flops
+        if len(support) > np.count_nonzero(self.u > 0.0):
+            price *= SINGULAR  # features will have to be shed, one by one
+        return price * len(self.classes)
+
+    def _has_hessians(self, support: NDArray[np.intp]) -> bool:
+        return len(self.classes) * (len(support) + 1) ** 2 <= MAX_HESSIAN_ENTRIES
+
+    def newton(self) -> None:
+        """Some steps with the exact curvature of the active rows, on the support as it is."""
+        support = self._support()
+        self.worked += self._price(support)
+        whole = self.objective
+        classes = self._support_rows(support)
+        objective = whole.on(classes, whole.factor[support])
+        matrix = whole.matrix(self.theta.copy())
+        where = np.append(support, matrix.shape[1] - 1)
+        theta = matrix[:, where].ravel()
+        quadratic = ActiveQuadratic(classes, theta, gram=self._has_hessians(support))
+        value = quadratic.loss + objective.penalty(theta)
+        for _ in range(NEWTON_STEPS):
+            target, predicted = _newton_target(objective, quadratic, theta, value)
+            theta, reached = step_towards(objective, quadratic, theta, value, target, predicted)
+            done = value - reached <= 1e-8 * reached
+            value = reached
+            if done:
+                break
+        matrix[:, where] = objective.matrix(theta)
+        self.theta = matrix.ravel()
+        self._set_slacks(
+            [
+                np.concatenate([np.sqrt(part.block.s) * (1.0 - part.v) for part in parts])
+                for parts in quadratic.by_class
+            ]
+        )
+        self.spent = 0.0
+
+    def _support_rows(self, support: NDArray[np.intp]) -> list[MemoryRows]:
+        first, *others = self.classes
+        if first.dense or others:
+            part = first.columns(support)
+        else:
+            part = self.columns.rows(np.searchsorted(self.watched, support), first)
+        return [part, *(part.relabelled(*_labels(rows)) for rows in others)]
+
+
+def _labels(rows: MemoryRows) -> tuple[Vector, Vector]:
+    """The labels and the weights of all rows."""
+    y, s = (np.concatenate([getattr(block, name) for block in rows.blocks]) for name in "ys")
+    return y, s
+
+
+def _newton_target(
+    objective: Objective, quadratic: ActiveQuadratic, theta: Vector, value: float
+) -> tuple[Vector, float]:
+    """The end of Newton's step from θ on the support, and the fall of Φ that it promises.
+
+    One class has signs that may change; the norms of several are smooth.
+    """
+    if len(quadratic.by_class) == 1:
+        at = Evaluated(theta, value, quadratic.gradient(theta), carried=True)
+        return minimise_on_support(objective, quadratic.H[0], at)
+    at = objective.evaluate(theta)
+    gradient = objective.gradient(at)
+    d = -newton_direction(objective, quadratic, theta, gradient, CG_ACCURACY, CG_STEPS)
+    return theta + d, -float(gradient @ d)
