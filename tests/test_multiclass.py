@@ -93,7 +93,7 @@ def test_the_hessian_is_that_of_the_gradient(potential):
     rng = np.random.default_rng(4)
     theta, d = 0.1 * rng.standard_normal(objective.size), rng.standard_normal(objective.size)
     quadratic, penalty = ActiveQuadratic(objective.in_memory, theta), PenaltyCurvature(objective, theta)
-    product = quadratic.product(d) + penalty.product(d)
+    product = penalty.add_product(d, quadratic.product(d))
     if penalty.tied:
         assert np.allclose(_tied_matrix(quadratic.H, penalty) @ d, product)
     ahead, behind = (objective.gradient(objective.evaluate(theta + h * d)) for h in (1e-6, -1e-6))

@@ -86,6 +86,7 @@ class Dual:
         # Where c is zero, so is what φ holds.
         self.divisor = np.where(factor > 0.0, factor, 1.0)
         self.free = (limit == 0.0) & (eta == 0.0)
+        self._any_free = bool(self.free.any())
         self._limit = np.where(self.free, np.inf, limit)
 
     def value(self, theta: Matrix, linear: float, square: float, pull: Matrix) -> float:
@@ -98,9 +99,12 @@ class Dual:
         U, W, longest = pull[:, :-1], theta[:, :-1], math.inf
         size = column_norms(U)
         if self.eta == 0.0:
-            longest = 1.0 / max(float(np.max(size / self._limit, initial=0.0)), TINY)
-        if self.free.any():
+            longest = 1.0 / max(float((size / self._limit).max(initial=0.0)), TINY)
+        if self._any_free:
             linear -= 2.0 * float(size[self.free] @ column_norms(W[:, self.free]))
+        if self.eta == 0.0 and self.potential.homogeneous:  # no conjugate: the best scale is known
+            t = min(longest, 0.5 * linear / square)
+            return max(0.0, t * linear - t * t * square)
         candidates = {min(1.0, longest), min(longest, 0.5 * linear / square)}
         return max(0.0, *(t * linear - t * t * square - self._conjugate(t * U, W) for t in candidates))
 

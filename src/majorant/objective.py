@@ -123,6 +123,11 @@ class Objective:
         return np.append(self.factor * self.potential.slope_at_zero, 0.0)
 
     @cached_property
+    def ridge(self) -> Vector:
+        """η for every feature, and zero for the intercept."""
+        return np.append(np.full(self.rows.n_features, self.eta), 0.0)
+
+    @cached_property
     def penalised(self) -> bool:
         """Whether no feature goes without any penalty."""
         return self.eta > 0.0 or (self.potential.max_slope > 0.0 and bool(np.all(self.factor > 0.0)))
@@ -137,7 +142,7 @@ class Objective:
         """The features without any penalty."""
         return np.flatnonzero(self._dual.free)
 
-    @property
+    @cached_property
     def bounded(self) -> bool:
         """Whether the dual bounds the minimum: the penalty is convex, and not too many features lack it."""
         return self.potential.convex and len(self.free) <= MAX_FREE
@@ -162,6 +167,8 @@ class Objective:
 
     def lengths(self, theta: Vector) -> Vector:
         """‖W_·i‖ for every feature."""
+        if not self.other_classes:
+            return np.abs(theta[:-1])
         return column_norms(self.matrix(theta)[:, :-1])
 
     def nonzeros(self, theta: Vector) -> int:
@@ -217,7 +224,8 @@ class Objective:
     def penalty(self, theta: Vector) -> float:
         """f(w) - f(0), Eq. (eq:fReg)."""
         t = self.lengths(theta)
-        return float(self.factor @ self.potential.excess(t)) + 0.5 * self.eta * float(t @ t)
+        penalty = float(self.factor @ self.potential.excess(t))
+        return penalty + 0.5 * self.eta * float(t @ t) if self.eta > 0.0 else penalty
 
     def penalty_gradient(self, theta: Vector) -> Vector:
         """∇f̃(θ), Eq. (eq:gradientreg), zero for the intercepts; of a kink at zero, zero."""
@@ -397,8 +405,9 @@ class Objective:
         linear = 2.0 * loss - float(at.theta @ at.loss_gradient)
         theta, gradient = self.matrix(at.theta), self.matrix(at.loss_gradient)
         bound = self._dual.value(theta, linear, loss, -gradient)
-        bound -= 2.0 * float(np.abs(theta[:, -1] * gradient[:, -1]).sum())
-        if not all(self._free_features_balance(LossSum(loss, row), NEAR_BALANCE) for row in gradient):
+        bound -= 2.0 * sum(map(abs, (theta[:, -1] * gradient[:, -1]).tolist()))
+        free = len(self.free) > 0
+        if free and not all(self._free_features_balance(LossSum(loss, row), NEAR_BALANCE) for row in gradient):
             bound = 0.0
         bound = max(bound, at.lower_bound)
         return Certificate(math.nan, self.relative_gap(at.value, bound))

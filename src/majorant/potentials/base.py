@@ -41,6 +41,8 @@ class Potential(ABC):
     """The δ of an estimator that says none."""
     quadratic: ClassVar[bool] = False
     """Whether φ'' is the same everywhere."""
+    homogeneous: ClassVar[bool] = False
+    """Whether φ(tw) = t φ(w) for t ≥ 0: the conjugate of φ is then zero up to `max_slope`."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -153,6 +153,7 @@ class L1(ZeroAtZero):
     convex = True
     concave = True
     proximable = True
+    homogeneous = True
 
     def __post_init__(self) -> None:
         _require("lam", self.lam, positive=False)
@@ -173,6 +174,10 @@ class L1(ZeroAtZero):
 
     @property
     def slope_at_zero(self) -> float:
+        return self.lam
+
+    @property
+    def max_slope(self) -> float:
         return self.lam
 
     @property
@@ -230,6 +235,7 @@ class Zero(ZeroAtZero):
     convex = True
     proximable = True
     quadratic = True
+    homogeneous = True
 
     def value(self, w: Vector) -> Vector:
         return np.zeros_like(w)

@@ -112,8 +112,8 @@ class Block(ABC):
         """Add t dv to the margins v, and bring along who is active; if H is not empty, H and c too."""
 
     @abstractmethod
-    def active_product(self, active: NDArray[np.bool_], d: Vector) -> Vector:
-        """2LᵀSL d over the active rows."""
+    def active_product(self, active: NDArray[np.bool_], d: Vector, out: Vector | None = None) -> Vector:
+        """2LᵀSL d over the active rows, written to `out` if that is given."""
 
     @abstractmethod
     def rows(self, chosen: slice) -> Block:

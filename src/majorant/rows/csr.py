@@ -130,8 +130,9 @@ class CsrBlock(Block):
     def mirror(H: Matrix) -> None:
         kernels.mirror(H)
 
-    def active_product(self, active: NDArray[np.bool_], d: Vector) -> Vector:
-        product = np.zeros(len(d))
+    def active_product(self, active: NDArray[np.bool_], d: Vector, out: Vector | None = None) -> Vector:
+        product = np.empty(len(d)) if out is None else out
+        product.fill(0.0)
         kernels.active_product(*self._csr, self.s, self.b, active, d, product)
         return product
 

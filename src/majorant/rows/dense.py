@@ -252,11 +252,14 @@ class DenseBlock(Block):
             self.add_rows(np.flatnonzero(now & ~active), 1.0, H, c)
         active[:] = now
 
-    def active_product(self, active: NDArray[np.bool_], d: Vector) -> Vector:
+    def active_product(self, active: NDArray[np.bool_], d: Vector, out: Vector | None = None) -> Vector:
         image = self._image(d[:-1])
         image += self.b * d[-1]
         image *= 2.0 * self.s * active
-        return np.append(self._back(image), self.b * image.sum())
+        product = np.empty(len(d)) if out is None else out
+        product[:-1] = self._back(image)
+        product[-1] = self.b * image.sum()
+        return product
 
     def squared_norms(self) -> Vector:
         return np.concatenate([np.einsum("ki,ki->k", X, X) for _, X in self._chunks(CHUNK)])

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from majorant.interrupts import check
 from majorant.losses import SquaredHinge
 from majorant.rows.block import Block
 from majorant.rows.memory import MemoryRows
@@ -39,6 +40,7 @@ class CarriedMargins:
         self.block = block
         p = len(theta)
         self.H, self.c = np.zeros((p, p) if gram else (0, 0)), np.zeros(p)
+        self._product = np.empty(p)
         self.refresh(theta)
 
     def refresh(self, theta: Vector) -> None:
@@ -67,8 +69,8 @@ class CarriedMargins:
         self.block.cross(t, self.dv, self.v, self.active, self.H, self.c)
 
     def product(self, d: Vector) -> Vector:
-        """The block's share of H d, without H."""
-        return self.block.active_product(self.active, d)
+        """The block's share of H d, without H, in a buffer that the next call writes to."""
+        return self.block.active_product(self.active, d, self._product)
 
 
 class ActiveQuadratic:
@@ -113,10 +115,13 @@ class ActiveQuadratic:
                 H += part.H
                 c += part.c
             first.block.mirror(H)
-        self._diagonal = np.einsum("cii->ci", self.H).copy()
+        self._diagonal = self.H.diagonal(axis1=1, axis2=2).copy()
 
     def _each(self, method: str, theta: Vector) -> list[Any]:
         """Call a method of every part with its class's row of θ, or of a step."""
+        if len(self.parts) == 1:
+            check()
+            return [getattr(self.parts[0], method)(theta)]
         rows = theta.reshape(len(self.by_class), -1)
         pairs = zip(self.by_class, rows, strict=True)
         return parallel_map([partial(getattr(part, method), row) for parts, row in pairs for part in parts])
@@ -135,9 +140,14 @@ class ActiveQuadratic:
         return np.asarray((product - self.c).ravel())
 
     def product(self, d: Vector) -> Vector:
-        """H d, without H."""
+        """H d, without H, in a buffer that the next call writes to."""
         answers = iter(self._each("product", d))
-        return np.concatenate([sum(next(answers) for _ in parts) for parts in self.by_class])
+        sums = []
+        for parts in self.by_class:
+            sums.append(next(answers))
+            for _ in parts[1:]:
+                sums[-1] += next(answers)
+        return sums[0] if len(sums) == 1 else np.concatenate(sums)
 
     def advance(self, d: Vector) -> float:
         """Go to θ + d, by one product with X; the loss there. H and c follow when the step is `settled`."""

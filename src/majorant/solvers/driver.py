@@ -203,7 +203,7 @@ class _Run:
         if math.isnan(certificate.gap):
             return certificate
         gap = min(certificate.gap, self.objective.relative_gap(at.value, self.lower_bound))
-        return replace(certificate, gap=gap)
+        return Certificate(certificate.stationarity, gap)
 
     def _stalled(self, at: Evaluated, error: float) -> bool:
         """Whether θ is what it was, or has only been shaken by rounding for some time."""

@@ -376,7 +376,7 @@ def newton_cg_pass_iterates(objective: Objective, start: Evaluated) -> Iterator[
         ) -> Vector:
             pairs = zip(here, objective.matrix(d), strict=True)
             answers = totals(objective.classes, [partial(_product, row, move) for row, move in pairs])
-            return np.concatenate(answers) + penalty.product(d)
+            return penalty.add_product(d, np.concatenate(answers))
 
         preconditioner = penalty.preconditioner(2.0 * objective.rows.gram_diagonal[np.newaxis])
         steps = PRODUCTS if several else MAX_STEPS

@@ -105,15 +105,13 @@ class PenaltyCurvature:
             self.direction = W / np.where(t > 0.0, t, 1.0)
             self.tied = bool(self.less.any())
 
-    def product(self, d: Vector) -> Vector:
-        """The Hessian times d."""
-        D = d.reshape(self.classes, -1)
-        product = np.zeros_like(D)
-        np.multiply(self.across, D[:, :-1], out=product[:, :-1])
+    def add_product(self, d: Vector, to: Vector) -> Vector:
+        """Add the Hessian times d to a vector, in place; return that."""
+        D, total = (x.reshape(self.classes, -1)[:, :-1] for x in (d, to))
+        total += self.across * D
         if self.tied:
-            projection = np.einsum("ci,ci->i", self.direction, D[:, :-1])
-            product[:, :-1] -= self.direction * (self.less * projection)
-        return product.ravel()
+            total -= self.direction * (self.less * np.einsum("ci,ci->i", self.direction, D))
+        return to
 
     def preconditioner(self, diagonal: Matrix) -> Vector:
         """For the Hessian of Φ, whose loss has this diagonal: a row per class or one for all.
@@ -125,7 +123,9 @@ class PenaltyCurvature:
         whole = np.tile(diagonal, (self.classes // len(diagonal), 1))
         whole[:, :-1] += self.across
         similar = np.max(self.across) <= 10.0 * np.min(self.across)
-        return (np.where(whole > 0.0, whole, 1.0) ** (0.3 if similar else 1.0)).ravel()
+        whole[whole <= 0.0] = 1.0
+        # exp and log take a sixth of the time of a power.
+        return (np.exp(0.3 * np.log(whole)) if similar else whole).ravel()
 
 
 def newton_direction(
@@ -155,7 +155,7 @@ def newton_direction(
             return _product(H, d)
 
     return conjugate_gradients(
-        lambda d: product(d) + penalty.product(d),
+        lambda d: penalty.add_product(d, product(d)),
         gradient,
         penalty.preconditioner(diagonal),
         accuracy,
@@ -296,8 +296,7 @@ def minimise_kinked(
     """Coordinate descent, and Cholesky on the support."""
     from majorant.solvers.newton.cd_kernels import descend_on_model, minimise_on_model
 
-    slopes, ridge = objective.tangent_slopes(at.theta), np.full(len(H), objective.eta)
-    ridge[-1] = 0.0
+    slopes, ridge = objective.tangent_slopes(at.theta), objective.ridge
     theta, r = np.empty((2, len(H)))
     # Sweeps over few features cost next to nothing beside a call of LAPACK.
     sweeps = int(min(max(SWEEP_FLOPS / len(H) ** 2, 20.0), 400.0))
@@ -317,9 +316,7 @@ def minimise_kinked(
 
 def minimise_on_support(objective: Objective, H: Matrix, at: Evaluated) -> tuple[Vector, float]:
     """The same model, its coordinates that are zero kept there: a solve, without a sweep."""
-    ridge = np.full(len(H), objective.eta)
-    ridge[-1] = 0.0
-    model = _KinkedModel(H, at, objective.tangent_slopes(at.theta), ridge)
+    model = _KinkedModel(H, at, objective.tangent_slopes(at.theta), objective.ridge)
     # A support that is larger than the rank sheds features one by one; a factorisation for each, while small.
     theta, r = model.solve_on_support(at.theta, at.loss_gradient, drops=DROPS if len(H) < 500 else 2)
     return theta, max(model.fall(theta, r), 0.0)
@@ -435,8 +432,6 @@ def minimise_groups(
     C, p, _ = H.shape
     slopes = objective.tangent_slopes(at.theta)
     tangent = replace(objective, potential=L1(1.0), penalty_factor=slopes[:-1])
-    ridge = np.full(p, objective.eta)
-    ridge[-1] = 0.0
     units = 1.0 / _units(H, objective.eta)
     violations = column_norms(tangent.matrix(tangent.subgradient(at))) * units
     goal = accuracy * float(np.max(violations))
@@ -446,7 +441,7 @@ def minimise_groups(
     for _ in range(ROUNDS):
         check()
         R, W = here.loss_gradient.reshape(C, p).copy(), here.theta.reshape(C, p).T.copy()
-        worst = descend_on_group_model(H, R, W, slopes, ridge, units, sweeps, goal, *room)
+        worst = descend_on_group_model(H, R, W, slopes, objective.ridge, units, sweeps, goal, *room)
         here = Evaluated(np.ascontiguousarray(W.T).ravel(), np.nan, R.ravel())
         if worst <= goal:
             break
