@@ -18,9 +18,10 @@ from majorant.rows.threads import blocks_for, parallel_map
 from majorant.status import Vector
 
 # Entries from which on sparse rows are cut into blocks. (Dense rows are not: numpy's many short calls would
-# spend their time handing the GIL to and fro. A dense block divides the long calls only.) A pass over the
-# 170,000 entries of mushrooms takes 0.11 ms in one block; in two, by two threads, 0.14.
-LEAST_ENTRIES = 300_000
+# spend their time handing the GIL to and fro. A dense block divides the long calls only.) With two
+# blocks instead of one, fits on a9a (450,000 entries) took 1.13 times as long on two cores, those on w8a
+# (580,000) as long, and those on ijcnn1 (650,000) 0.89 times.
+LEAST_ENTRIES = 500_000
 # The same for every feature: a block has vectors of all features.
 LEAST_ENTRIES_PER_FEATURE = 16
 
