@@ -406,9 +406,10 @@ class Objective:
         theta, gradient = self.matrix(at.theta), self.matrix(at.loss_gradient)
         bound = self._dual.value(theta, linear, loss, -gradient)
         bound -= 2.0 * sum(map(abs, (theta[:, -1] * gradient[:, -1]).tolist()))
-        free = len(self.free) > 0
-        if free and not all(self._free_features_balance(LossSum(loss, row), NEAR_BALANCE) for row in gradient):
-            bound = 0.0
+        if len(self.free):
+            rows = [LossSum(loss, row) for row in gradient]
+            if not all(self._free_features_balance(row, NEAR_BALANCE) for row in rows):
+                bound = 0.0
         bound = max(bound, at.lower_bound)
         return Certificate(math.nan, self.relative_gap(at.value, bound))
 
