@@ -12,7 +12,7 @@ from majorant.objective import Objective
 from majorant.potentials import L2, Zero
 from majorant.rows import MemoryRows
 from majorant.solvers import MMSubspace, Newton, solve
-from majorant.solvers.newton import out_of_core, subsample_start
+from majorant.solvers.newton import out_of_core, subsample_start, tuning
 from majorant.solvers.newton.out_of_core import newton_cg_pass_iterates
 from majorant.status import Status
 
@@ -21,7 +21,7 @@ from majorant.status import Status
 def many_features(monkeypatch):
     for module in (out_of_core, subsample_start):
         monkeypatch.setattr(module, "all_may_move", lambda objective: False)
-    monkeypatch.setattr(subsample_start, "SPARSE_SAMPLE", 2000)
+    monkeypatch.setattr(tuning, "SPARSE_SAMPLE_ENTRIES", 2000)
 
 
 @pytest.fixture(params=["dense", "sparse"])

@@ -26,7 +26,7 @@ from majorant.datasets import on_dask  # noqa: E402
 from majorant.errors import ClusterLostError  # noqa: E402
 from majorant.rows import from_blocks  # noqa: E402
 from majorant.rows.dask import Cluster  # noqa: E402
-from majorant.solvers.newton.out_of_core import MAX_FEATURES  # noqa: E402
+from majorant.solvers.newton.tuning import PASS_FEATURES  # noqa: E402
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -50,7 +50,7 @@ def load_wide(i):
     """Too many features for a matrix of all of them."""
     X, y, s = load(i, sparse=True)
     rng = np.random.default_rng(i)
-    return sp.csr_array(sp.hstack([X, sp.random(ROWS, MAX_FEATURES, 0.01, random_state=rng)])), y, s
+    return sp.csr_array(sp.hstack([X, sp.random(ROWS, PASS_FEATURES, 0.01, random_state=rng)])), y, s
 
 
 def load_three(i):
@@ -222,7 +222,7 @@ def test_x_never_comes_to_the_client(client, monkeypatch):
         return results
 
     monkeypatch.setattr(client, "gather", watched)
-    monkeypatch.setattr("majorant.solvers.newton.subsample_start.SAMPLED", 50 * FEATURES)
+    monkeypatch.setattr("majorant.solvers.newton.tuning.SAMPLE_ENTRIES", 50 * FEATURES)
     X, y, _ = collections(ROWS)
     SparseSVC("l1", lam=5.0).fit(X, y)
     assert 0 < max(largest) < ROWS * FEATURES * 8 / 2

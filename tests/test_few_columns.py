@@ -17,7 +17,7 @@ from majorant.rows.memory import make_block
 from majorant.rows.sources import ArraySource
 from majorant.rows.stream import Reader
 from majorant.solvers import Newton, solve
-from majorant.solvers.newton import out_of_core, subsample_start
+from majorant.solvers.newton import out_of_core, subsample_start, tuning
 from majorant.status import Evaluated, Status
 
 CUTS = [100, 250, 400]
@@ -50,15 +50,15 @@ def many_features(request, monkeypatch):
     """Eighty features are many, ten at a time; samples of about so many rows."""
     for module in (out_of_core, subsample_start):
         monkeypatch.setattr(module, "all_may_move", lambda objective: False)
-    monkeypatch.setattr(out_of_core, "FIRST_FEATURES", 10)
-    monkeypatch.setattr(out_of_core, "MAX_ENTRIES", FEATURES**2)
-    monkeypatch.setattr(subsample_start, "SPARSE_SAMPLE", 25 * request.param)
+    monkeypatch.setattr(tuning, "PASS_FIRST", 10)
+    monkeypatch.setattr(tuning, "PASS_ENTRIES", FEATURES**2)
+    monkeypatch.setattr(tuning, "SPARSE_SAMPLE_ENTRIES", 25 * request.param)
 
 
 @pytest.fixture
 def crowded(monkeypatch):
     """Fewer features at a time than the solutions of weak penalties have."""
-    monkeypatch.setattr(out_of_core, "MAX_ENTRIES", 20**2)
+    monkeypatch.setattr(tuning, "PASS_ENTRIES", 20**2)
 
 
 def objective(rows, lam, delta=0.0, **options):
@@ -135,7 +135,7 @@ def test_a_view_is_what_it_says(rows):
     loss = rows.loss(theta)
     assert view.loss == pytest.approx(loss.value, rel=1e-13)
     np.testing.assert_allclose(view.gradient, loss.gradient, rtol=1e-12, atol=1e-10)
-    for t, shorter in zip(out_of_core.PARTS, view.shorter, strict=True):
+    for t, shorter in zip(tuning.SHORTER_PARTS, view.shorter, strict=True):
         assert shorter == pytest.approx(rows.loss(theta - (1.0 - t) * d).value, rel=1e-12)
     L = rows.design()  # S^½L
     s = np.concatenate([block.s for block in rows.blocks])
@@ -206,7 +206,7 @@ def test_a_stream_takes_the_same_way_bit_for_bit(kind, memory, delta):
 
 
 def test_a_sample_has_as_many_entries_as_asked_for(rows, monkeypatch):
-    monkeypatch.setattr(subsample_start, "SPARSE_SAMPLE", 2000)
+    monkeypatch.setattr(tuning, "SPARSE_SAMPLE_ENTRIES", 2000)
     sample = subsample_start._sampled(objective(rows, 1.0)).rows
     entries = sum(
         block.n_samples * block.n_features if block.dense else block.sparse_entries for block in sample.blocks

@@ -21,7 +21,7 @@ from majorant.datasets import write_libsvm
 from majorant.estimators import training
 from majorant.rows import MemoryRows, csr, kernels
 from majorant.rows.dense import DenseBlock
-from majorant.solvers.newton import cd_kernels, dual_newton
+from majorant.solvers.newton import cd_kernels, dual_newton, tuning
 from majorant.status import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -262,8 +262,8 @@ def test_products_of_rows_are_left_in_the_middle(monkeypatch):
 def test_products_of_rows_are_the_same_some_features_at_a_time(monkeypatch):
     X, y = make_rows(100, 1500)
     whole = SparseSVC("l2").fit(X, y)
-    monkeypatch.setattr(dual_newton, "AT_A_TIME", 77)
-    monkeypatch.setattr(dual_newton, "ROWS_AT_A_TIME", 7)
+    monkeypatch.setattr(tuning, "DUAL_FEATURES_AT_A_TIME", 77)
+    monkeypatch.setattr(tuning, "DUAL_ROWS_AT_A_TIME", 7)
     np.testing.assert_allclose(SparseSVC("l2").fit(X, y).coef_, whole.coef_, rtol=1e-7)
 
 

@@ -10,7 +10,7 @@ from majorant.potentials import L1, L2, Hyperbolic, Welsch, Zero
 from majorant.rows import MemoryRows, Rows, from_arrays
 from majorant.rows.sources import ArraySource
 from majorant.solvers import Newton, solve
-from majorant.solvers.newton import out_of_core, working_set
+from majorant.solvers.newton import tuning
 from majorant.status import Status
 
 CLASSES, FEATURES, CUTS = 4, 15, (130, 300, 420)
@@ -58,12 +58,12 @@ def problems(potential, sparse=False, **options):
 def room(request, monkeypatch):
     """Room for the curvature of all features, or of so few that not even the support may move at once."""
     if request.param == "some move":
-        monkeypatch.setattr(out_of_core, "MAX_ENTRIES", CLASSES * 7**2)
+        monkeypatch.setattr(tuning, "PASS_ENTRIES", CLASSES * 7**2)
 
 
 @pytest.fixture(params=[40, 10**9], ids=["small sample", "all rows in the sample"])
 def sampled(request, monkeypatch):
-    monkeypatch.setattr("majorant.solvers.newton.subsample_start.SAMPLED", (FEATURES + 1) * request.param)
+    monkeypatch.setattr("majorant.solvers.newton.tuning.SAMPLE_ENTRIES", (FEATURES + 1) * request.param)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_the_same_bits_wherever_the_rows_are(potential, room):
 
 def test_a_feature_that_was_missed_comes_in_later(monkeypatch):
     """Of 15 features 6 may move, and those that matter are not those that the first look shows."""
-    monkeypatch.setattr(out_of_core, "MAX_ENTRIES", CLASSES * 7**2)
-    monkeypatch.setattr(working_set, "WATCHED_PULL", 1.0)
+    monkeypatch.setattr(tuning, "PASS_ENTRIES", CLASSES * 7**2)
+    monkeypatch.setattr(tuning, "WATCHED_PULL", 1.0)
     inside, outside = problems(L1(90.0))
     start = np.zeros(outside.size)
     start.reshape(CLASSES, -1)[:, 1:3] = 0.5  # a start without the features that matter

@@ -112,9 +112,9 @@ def test_large_problems_take_other_ways_to_the_same_point(potential, intercept, 
         )
 
     small = minimum()
-    monkeypatch.setattr("majorant.solvers.newton.quadratic_subproblem.MAX_DIRECT", 0)
-    monkeypatch.setattr("majorant.solvers.newton.cd.MAX_HESSIAN_ENTRIES", 0)
-    monkeypatch.setattr("majorant.solvers.newton.cd.FIRST_FEATURES", 5)
+    monkeypatch.setattr("majorant.solvers.newton.tuning.DIRECT_UNKNOWNS", 0)
+    monkeypatch.setattr("majorant.solvers.newton.tuning.CD_HESSIAN_ENTRIES", 0)
+    monkeypatch.setattr("majorant.solvers.newton.tuning.CD_FIRST", 5)
     monkeypatch.setattr("majorant.rows.memory.LEAST_ENTRIES", 10)
     large = minimum(0)
     assert small.status.converged

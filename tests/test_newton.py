@@ -192,7 +192,7 @@ def test_a_concave_potential_with_a_kink_is_solved_by_its_tangents(solver):
 
 
 def test_more_unpenalised_features_than_a_gram_matrix_holds(monkeypatch):
-    monkeypatch.setattr("majorant.solvers.newton.cd.MAX_SUPPORT", 10)
+    monkeypatch.setattr("majorant.solvers.newton.tuning.CD_SUPPORT", 10)
     X, y = wide(n=200, p=20)
     objective = Objective(MemoryRows(X, y), L1(1.0), 1.0, np.zeros(20))
     result = solve(Newton(gram_features=0), objective, tol=1e-8, max_iter=20_000)
@@ -241,7 +241,7 @@ def test_a_start_on_a_sample_changes_nothing_but_the_way(potential, sparse, monk
     X = sp.csr_matrix(X) if sparse else X
     objective = Objective(MemoryRows(X, y), potential)
     sampled = solve(Newton(), objective, tol=1e-8)
-    monkeypatch.setattr("majorant.solvers.newton.SAMPLE", 10**9)
+    monkeypatch.setattr("majorant.solvers.newton.tuning.SUBSAMPLE_STEP", 10**9)
     whole = solve(Newton(), objective, tol=1e-8)
     assert sampled.status.converged
     assert np.isclose(sampled.iterate.value, whole.iterate.value, rtol=1e-10)

@@ -13,7 +13,7 @@ from majorant.rows.columns import Columns
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.continuation import Continuation
 from majorant.solvers.line_search import step_towards
-from majorant.solvers.newton import Newton, cd_kernels
+from majorant.solvers.newton import Newton, cd_kernels, tuning
 from majorant.solvers.newton import quadratic_subproblem as subproblem
 from majorant.solvers.newton.working_set import features_to_watch
 from majorant.status import Evaluated, Provisional
@@ -89,7 +89,7 @@ def test_equations_that_are_too_large_are_solved_by_products(classes, monkeypatc
     gradient = objective.gradient(at)
     known = subproblem.newton_direction(objective, H, at.theta, gradient)
     if classes > 1:  # those of one class are always factorised where there is a matrix
-        monkeypatch.setattr(subproblem, "MAX_DIRECT", 0)
+        monkeypatch.setattr(tuning, "DIRECT_UNKNOWNS", 0)
         found = subproblem.newton_direction(objective, H, at.theta, gradient, 1e-10)
         np.testing.assert_allclose(found, known, rtol=1e-5, atol=1e-8)
     products = ActiveQuadratic(objective.in_memory, at.theta, gram=False)

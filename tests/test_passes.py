@@ -16,8 +16,8 @@ from majorant.potentials import L1, L2, Hyperbolic, Welsch
 from majorant.rows import MemoryRows
 from majorant.rows.memory import joined, make_block
 from majorant.solvers import Newton, choose_solver, solve
-from majorant.solvers.newton import out_of_core, subsample_start
-from majorant.solvers.newton.out_of_core import MAX_FEATURES, View, look, view
+from majorant.solvers.newton import out_of_core, subsample_start, tuning
+from majorant.solvers.newton.out_of_core import View, look, view
 from majorant.solvers.newton.sampled_hessian import SampledHessian
 from majorant.status import Provisional, Status
 
@@ -37,7 +37,7 @@ def rows(request):
 
 @pytest.fixture(params=[50, 10**9], ids=["small sample", "all rows in the sample"])
 def sampled(request, monkeypatch):
-    monkeypatch.setattr("majorant.solvers.newton.subsample_start.SAMPLED", 13 * request.param)
+    monkeypatch.setattr("majorant.solvers.newton.tuning.SAMPLE_ENTRIES", 13 * request.param)
 
 
 POTENTIALS = [L1(20.0), L1(0.1), L2(1.0), Hyperbolic(20.0, 1e-3), Hyperbolic(0.1, 1e-4)]
@@ -282,11 +282,11 @@ def test_a_sample_takes_no_more_than_its_part_of_the_memory():
     assert 4_000 <= sizes[0] <= 11_000  # a block's rows are rounded up
 
 
-@pytest.mark.parametrize("features", [MAX_FEATURES, MAX_FEATURES + 1])
+@pytest.mark.parametrize("features", [tuning.PASS_FEATURES, tuning.PASS_FEATURES + 1])
 def test_the_default_where_rows_are_elsewhere(features):
     X = sp.csr_array((np.ones(2), ([0, 1], [0, 1])), shape=(2, features))
     rows = ElsewhereRows(MemoryRows(X, np.array([1.0, -1.0])))
-    many = features > MAX_FEATURES
+    many = features > tuning.PASS_FEATURES
     kinked = {L1(1.0): True, Hyperbolic(1.0): True, Hyperbolic(0.0): False, L2(1.0): False}
     for potential, few_matter in kinked.items():
         objective = Objective(rows, potential)
@@ -300,7 +300,7 @@ def test_the_default_where_rows_are_elsewhere(features):
 @pytest.mark.parametrize(("ratio", "most"), [(10, 10), (100, 13)])
 def test_few_passes_over_text(data_dir, ratio, most, monkeypatch):
     """47,236 features, of which some hundred are needed; a sixteenth of the rows as the sample."""
-    monkeypatch.setattr(subsample_start, "SPARSE_SAMPLE", 110_000)
+    monkeypatch.setattr(tuning, "SPARSE_SAMPLE_ENTRIES", 110_000)
     X, y = load_svmlight_file(str(data_dir / "rcv1_subset.bz2"))
     shuffled = np.random.default_rng(0).permutation(len(y))
     rows = MemoryRows(X[shuffled], y[shuffled], cuts=range(1500, len(y), 1500))

@@ -125,7 +125,7 @@ class Objective:
     @cached_property
     def ridge(self) -> Vector:
         """η for every feature, and zero for the intercept."""
-        return np.append(np.full(self.rows.n_features, self.eta), 0.0)
+        return np.append(np.full(len(self.factor), self.eta), 0.0)
 
     @cached_property
     def penalised(self) -> bool:

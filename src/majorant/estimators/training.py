@@ -42,14 +42,14 @@ from majorant.rows import MemoryRows, Rows, Source
 from majorant.rows.elsewhere import Place, ViewedRows
 from majorant.rows.threads import in_context
 from majorant.solvers import Hybrid, Newton, Solver, choose_solver, make_solver, solve
-from majorant.solvers.newton.out_of_core import MAX_FEATURES
+from majorant.solvers.newton.tuning import PASS_FEATURES
 from majorant.status import Certificate, History, Matrix, Result, Status, Vector
 
 if TYPE_CHECKING:
     from majorant.estimators.svc import SparseSVC
 
 # Entries of the matrices that problems on rows elsewhere may ask for in one pass, all together.
-MATRICES = MAX_FEATURES**2
+MATRICES = PASS_FEATURES**2
 
 
 class Training:
@@ -268,7 +268,7 @@ def _at_the_same_time(jobs: int) -> Callable[[Task, Sequence[Problem]], list[End
 
 def _in_convoy(place: Place, n_features: int) -> Callable[[Task, Sequence[Problem]], list[Ended]]:
     """As many at the same time as have room for their matrices; the same after Ctrl-C as one by one."""
-    at_once = max(1, MATRICES // min(n_features + 1, MAX_FEATURES) ** 2)
+    at_once = max(1, MATRICES // min(n_features + 1, PASS_FEATURES) ** 2)
 
     def run(task: Task, problems: Sequence[Problem]) -> list[Ended]:
         results: list[Ended] = []

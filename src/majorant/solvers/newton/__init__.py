@@ -39,36 +39,15 @@ from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.base import Solver
 from majorant.solvers.continuation import Continuation, stronger_penalties
 from majorant.solvers.interior import or_interior_point
+from majorant.solvers.newton import tuning
 from majorant.solvers.newton.cd import cd_iterates
 from majorant.solvers.newton.dual_newton import dual_newton_iterates, suits
 from majorant.solvers.newton.gram import carried_start, gram_iterates
 from majorant.solvers.newton.newton_cg import newton_cg_iterates
-from majorant.solvers.newton.out_of_core import MAX_FEATURES
 from majorant.solvers.newton.subsample_start import iterates_out_of_core
 from majorant.solvers.newton.working_set import working_set_iterates
 from majorant.solvers.reweighted import minimised, reweighted_iterates
 from majorant.status import Evaluated, Iterate, Vector
-
-# With at most so many rows, or if the pull at zero is so many times what a penalty with a kink can hold, its
-# strength falls to its own step by step.
-FEW_ROWS = 1000
-FAINT = 1e5
-# The same for several classes, whose descent on whole features is slower.
-FAINT_JOINT = 1e3
-
-# Rows per feature up to which the Gram matrix of all features is singular, or nearly so, at faint penalties
-# with a kink. Tuned on normal numbers: 300 × 900 at λ_max/10⁴ takes 45 s with the Gram matrix and 0.6 s by
-# columns; at 4 rows per feature either wins by up to 4, at 10 the Gram matrix wins by up to 6.
-ROWS_PER_FEATURE = 2
-# Features up to which a singular Gram matrix costs little.
-SMALL_GRAM = 50
-# Features from which on the Gram matrix of some of them is tried before that of all.
-MANY_FEATURES = 200
-
-# A cold start begins on every `SAMPLE`-th row, with this number of steps.
-SAMPLE = 16
-SAMPLE_STEPS = 2
-
 
 Engine = Callable[[Objective, Sequence[MemoryRows], Vector], Iterator[Iterate]]
 
@@ -83,7 +62,7 @@ class Newton(Solver):
         Up to how many features the Gram matrix of all of them is formed.
     """
 
-    gram_features: int = 1000
+    gram_features: int = tuning.GRAM_FEATURES
 
     name = "newton"
     exact = True
@@ -96,11 +75,11 @@ class Newton(Solver):
                 f"{potential.name!r} is neither"
             )
         elsewhere = objective.in_memory is None and not objective.other_classes
-        if elsewhere and objective.size - 1 > MAX_FEATURES and not potential.convex:
+        if elsewhere and objective.size - 1 > tuning.PASS_FEATURES and not potential.convex:
             # Over surrogates it would: in 2,558 passes over a text of 47,236 features.
             return (
-                f"takes at most {MAX_FEATURES:,} features where the rows are not in memory and the penalty "
-                "is not convex"
+                f"takes at most {tuning.PASS_FEATURES:,} features where the rows are not in memory and the "
+                "penalty is not convex"
             )
         return None
 
@@ -149,14 +128,14 @@ class Newton(Solver):
         (Solving the sample accurately would fit its noise, and takes longer in all.)
         """
         classes = objective.in_memory or ()
-        enough = objective.rows.n_samples >= SAMPLE * max(400, objective.width)
-        if not enough or objective.lengths(theta).any():
+        least = tuning.SUBSAMPLE_STEP * max(tuning.SUBSAMPLE_ROWS, objective.width)
+        if objective.rows.n_samples < least or objective.lengths(theta).any():
             return theta
         if self.choose_engine(objective, theta) not in (gram_iterates, working_set_iterates):
             return theta
-        sample = [rows.every(SAMPLE) for rows in classes]
+        sample = [rows.every(tuning.SUBSAMPLE_STEP) for rows in classes]
         iterates = gram_iterates(objective.on(sample), sample, theta)
-        *_, last = islice(iterates, SAMPLE_STEPS + 1)
+        *_, last = islice(iterates, tuning.SUBSAMPLE_NEWTON_STEPS + 1)
         return last.theta
 
     def engine(self, objective: Objective, theta: Vector) -> Iterator[Iterate]:
@@ -173,7 +152,7 @@ class Newton(Solver):
         gram = rows.n_features <= self.gram_features / math.sqrt(len(classes))
         if gram and (dense or _crowded(objective, rows)) and not (kinked and _singular(objective, rows)):
             # From zero, few features are chosen by their pull alone; and a Gram matrix that is there is used.
-            many = rows.n_features >= MANY_FEATURES or bool(objective.lengths(theta).any())
+            many = rows.n_features >= tuning.WORKING_SET_FEATURES or bool(objective.lengths(theta).any())
             choose = dense and kinked and many and ActiveQuadratic not in rows.kept
             return working_set_iterates if choose else gram_iterates
         return cd_iterates if kinked else newton_cg_iterates
@@ -191,17 +170,18 @@ def _approaches(objective: Objective, here: Evaluated) -> Iterator[Objective]:
     """
     if objective.potential.smooth or objective.lengths(here.theta).any():
         return
-    faint, rows = FAINT_JOINT, objective.rows
+    faint, rows = tuning.STRONGER_PENALTY_RATIO_JOINT, objective.rows
     if not objective.other_classes:
-        few = rows.n_samples <= min(FEW_ROWS, ROWS_PER_FEATURE * rows.n_features)
-        faint = 0.0 if few else FAINT
+        wide = tuning.SINGULAR_ROWS_PER_FEATURE * rows.n_features
+        few = rows.n_samples <= min(tuning.STRONGER_PENALTY_ROWS, wide)
+        faint = 0.0 if few else tuning.STRONGER_PENALTY_RATIO
     yield from stronger_penalties(objective, objective.kink_slopes[:-1], least=faint)
 
 
 def _singular(objective: Objective, rows: MemoryRows) -> bool:
     """Whether the Gram matrix would be singular, or nearly so, and large enough for that to cost much."""
-    few = rows.n_samples <= ROWS_PER_FEATURE * rows.n_features
-    return few and rows.n_features > SMALL_GRAM and objective.penalised
+    few = rows.n_samples <= tuning.SINGULAR_ROWS_PER_FEATURE * rows.n_features
+    return few and rows.n_features > tuning.SINGULAR_FEATURES and objective.penalised
 
 
 def _crowded(objective: Objective, rows: MemoryRows) -> bool:
@@ -209,4 +189,4 @@ def _crowded(objective: Objective, rows: MemoryRows) -> bool:
     N, potential = rows.n_features, objective.potential
     entries = sum(block.sparse_entries for block in rows.blocks)
     match = not potential.smooth or potential.quadratic
-    return entries >= N**2 or N <= 100 or not match or not objective.penalised
+    return entries >= N**2 or N <= tuning.SPARSE_GRAM_FEATURES or not match or not objective.penalised

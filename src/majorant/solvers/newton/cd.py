@@ -24,37 +24,10 @@ from majorant.rows.block import Block
 from majorant.rows.columns import Columns
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.line_search import step_towards
+from majorant.solvers.newton import tuning
 from majorant.solvers.newton.quadratic_subproblem import minimise_on_support, newton_direction
 from majorant.solvers.newton.working_set import features_to_watch
 from majorant.status import Evaluated, Iterate, Provisional, Vector
-
-# Features that are watched from the start; afterwards, multiples of the support.
-FIRST_FEATURES = 500
-GROWTH = 3
-# How far the violation of those coordinates that are near to moving falls before all are visited again.
-INNER_ACCURACY = 0.01
-# Rounds of sweeps in one compiled call: the price of a Newton step falls with the support.
-ROUNDS_PER_CALL = 4
-# Rounds of sweeps and a Newton step before the gradient of all features is looked at again.
-ROUNDS = 60
-# The largest support whose curvature is factorised, and the most entries of the Hessians of all classes.
-MAX_SUPPORT = 2500
-MAX_HESSIAN_ENTRIES = MAX_SUPPORT**2
-# Newton steps at a time.
-NEWTON_STEPS = 2
-# Conjugate gradient steps at most, and their accuracy, where the Hessians of several classes are too large.
-CG_STEPS = 250
-CG_ACCURACY = 0.01
-# How much more a step costs if the support is larger than the number of active rows.
-SINGULAR = 5.0
-# Nanoseconds per entry of a column, per entry of the rows, per update of H, and per flop of a factorisation:
-# measured on rcv1_subset.
-SWEEP_COST, PASS_COST, UPDATE_COST, FLOP_COST = 2.4, 1.0, 1.5, 0.04
-# Nanoseconds that Python takes for a step, whatever the size.
-OVERHEAD = 1e6
-# Nanoseconds of work before a point underway is shown; and of one call of the compiled sweeps, at most.
-SHOW_EVERY = 2e6
-LONGEST = 5e7
 
 
 def cd_iterates(objective: Objective, classes: Sequence[MemoryRows], theta: Vector) -> Iterator[Iterate]:
@@ -78,16 +51,16 @@ def _rounds(objective: Objective, state: _State, at: Evaluated) -> Iterator[Iter
     while True:
         yield at
         violations = objective.violations(at)
-        goal = min(0.2 * float(np.max(violations)), 0.3 * goal)
+        goal = min(tuning.CD_GOAL_PER_VIOLATION * float(np.max(violations)), tuning.CD_GOAL_FALL * goal)
         state.begin(at, violations[:-1], goal)
         shown = state.worked
-        for _ in range(ROUNDS):
+        for _ in range(tuning.CD_ROUNDS):
             check()
             if state.descend(goal) <= goal:
                 break
             if state.newton_is_due():
                 state.newton()
-            if state.worked - shown > SHOW_EVERY:
+            if state.worked - shown > tuning.SHOWN_NS:
                 shown = state.worked
                 yield Provisional(state.theta, state.value)
         at = objective.evaluate(state.theta)
@@ -138,7 +111,7 @@ class _State:
         outside[self.watched] = False
         unseen = self.objective.lengths(at.theta)[outside].any()
         if np.any(violations[outside] > goal) or unseen or not len(self.watched):
-            self.watched = features_to_watch(self.objective, at, FIRST_FEATURES, GROWTH)
+            self.watched = features_to_watch(self.objective, at, tuning.CD_FIRST, tuning.CD_GROWTH)
             self.columns = Columns.of(self.source, self.watched)
             self.workspace = self.kernels.Workspace(len(self.watched), self.u)
             self.scale = self.objective.violation_scale[self.watched]
@@ -169,12 +142,13 @@ class _State:
             self.objective.eta,
             self.scale,
             self.workspace,
-            share=INNER_ACCURACY,
+            share=tuning.CD_INNER_ACCURACY,
             goal=goal,
             budget=self._budget(),
-            rounds=ROUNDS_PER_CALL if self.objective.potential.convex else 1,  # or the tangent changes
+            # A tangent changes with θ.
+            rounds=tuning.CD_ROUNDS_PER_CALL if self.objective.potential.convex else 1,
         )
-        cost = SWEEP_COST * visited * len(self.classes)
+        cost = tuning.SWEEP_NS * visited * len(self.classes)
         self.spent += cost
         self.worked += cost
         moved = np.zeros_like(theta)
@@ -186,7 +160,7 @@ class _State:
         """The entries that sweeps may visit before a Newton step is due."""
         support = self._support()
         price = self._price(support) - self.spent if len(support) else 0.0
-        return min(price, LONGEST) / (SWEEP_COST * len(self.classes))
+        return min(price, tuning.CALL_NS) / (tuning.SWEEP_NS * len(self.classes))
 
     # Newton's method on the support ------------------------------------------------------------
 
@@ -196,23 +170,24 @@ class _State:
     def newton_is_due(self) -> bool:
         """Whether the sweeps since the last step have cost as much as one would."""
         support = self._support()
-        small = len(support) <= MAX_SUPPORT or len(self.classes) > 1
+        small = len(support) <= tuning.CD_SUPPORT or len(self.classes) > 1
         return len(support) > 0 and small and self.spent >= self._price(support)
 
     def _price(self, support: NDArray[np.intp]) -> float:
         """What Newton's method on the support costs."""
         entries = float(np.sum(self.counts[support]))
         if not self._has_hessians(support):
-            return OVERHEAD + PASS_COST * 2.0 * entries * len(self.classes) * CG_STEPS
+            return tuning.STEP_NS + tuning.PASS_NS * 2.0 * entries * len(self.classes) * tuning.CD_CG_STEPS
         updates = 0.5 * entries**2 / self.source.n_samples
         flops = len(support) ** 3 / 3.0
-        price = OVERHEAD + PASS_COST * 3.0 * entries + UPDATE_COST * updates + FLOP_COST * flops
+        price = tuning.STEP_NS + tuning.PASS_NS * 3.0 * entries
+        price += tuning.UPDATE_NS * updates + tuning.FLOP_NS * flops
         if len(support) > np.count_nonzero(self.u > 0.0):
-            price *= SINGULAR  # features will have to be shed, one by one
+            price *= tuning.SINGULAR_PRICE  # features will have to be shed, one by one
         return price * len(self.classes)
 
     def _has_hessians(self, support: NDArray[np.intp]) -> bool:
-        return len(self.classes) * (len(support) + 1) ** 2 <= MAX_HESSIAN_ENTRIES
+        return len(self.classes) * (len(support) + 1) ** 2 <= tuning.CD_HESSIAN_ENTRIES
 
     def newton(self) -> None:
         """Some steps with the exact curvature of the active rows, on the support as it is."""
@@ -226,7 +201,7 @@ class _State:
         theta = matrix[:, where].ravel()
         quadratic = ActiveQuadratic(classes, theta, gram=self._has_hessians(support))
         value = quadratic.loss + objective.penalty(theta)
-        for _ in range(NEWTON_STEPS):
+        for _ in range(tuning.CD_NEWTON_STEPS):
             target, predicted = _newton_target(objective, quadratic, theta, value)
             theta, reached = step_towards(objective, quadratic, theta, value, target, predicted)
             done = value - reached <= 1e-8 * reached
@@ -270,5 +245,5 @@ def _newton_target(
         return minimise_on_support(objective, quadratic.H[0], at)
     at = objective.evaluate(theta)
     gradient = objective.gradient(at)
-    d = -newton_direction(objective, quadratic, theta, gradient, CG_ACCURACY, CG_STEPS)
+    d = -newton_direction(objective, quadratic, theta, gradient, tuning.CD_CG_ACCURACY, tuning.CD_CG_STEPS)
     return theta + d, -float(gradient @ d)

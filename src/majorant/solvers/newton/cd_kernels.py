@@ -15,11 +15,8 @@ from numpy.typing import NDArray
 
 from majorant.rows.columns import Columns
 from majorant.rows.kernels import compiled
+from majorant.solvers.newton import tuning
 from majorant.status import Matrix, Vector
-
-# Sweeps from one extrapolation to the next.
-SWEEPS = 5
-
 
 # On a model -----------------------------------------------------------------------------------------------
 
@@ -554,15 +551,16 @@ class Workspace:
 
     def __init__(self, n_features: int, slacks: Vector | Matrix) -> None:
         C = 1 if slacks.ndim == 1 else slacks.shape[1]
+        sweeps = tuning.CD_EXTRAPOLATED_SWEEPS
         self.arrays = (
             np.empty((3, C)),
             np.arange(n_features),
             np.zeros(n_features, dtype=np.bool_),
             np.empty(n_features, dtype=np.intp),
-            np.empty((SWEEPS + 1, C * (n_features + 1))),
-            np.empty((SWEEPS + 1, slacks.size)),
-            np.empty((SWEEPS, SWEEPS)),
-            np.empty(SWEEPS),
+            np.empty((sweeps + 1, C * (n_features + 1))),
+            np.empty((sweeps + 1, slacks.size)),
+            np.empty((sweeps, sweeps)),
+            np.empty(sweeps),
             np.empty(slacks.size),
         )
 

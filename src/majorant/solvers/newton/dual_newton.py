@@ -21,20 +21,15 @@ from majorant.linsolve import cholesky_solve
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
+from majorant.solvers.newton import tuning
 from majorant.status import Iterate, Matrix, Vector
-
-# The most rows whose K is formed: at some thousand, a factorisation takes as long as many passes over X.
-LARGEST = 2500
-# Features whose products are summed up at a time, and rows that are copied.
-AT_A_TIME = 1024
-ROWS_AT_A_TIME = 64
 
 
 def suits(objective: Objective, rows: MemoryRows) -> bool:
     """Whether the row side applies, and is the smaller one."""
     if objective.other_classes or not objective.potential.quadratic:
         return False
-    few = rows.n_samples <= min(LARGEST, rows.n_features)
+    few = rows.n_samples <= min(tuning.DUAL_ROWS, rows.n_features)
     return few and bool(np.all(_curvatures(objective) > 0.0))
 
 
@@ -75,16 +70,17 @@ def dual_newton_iterates(
 def _rows(design: Matrix, used: NDArray[np.intp], scale: Vector) -> Matrix:
     """The rows of X in use, from S^½Diag(y)[X b]; some at a time, since they may fill the memory."""
     X = np.empty((len(used), design.shape[1] - 1))
-    for start in range(0, len(used), ROWS_AT_A_TIME):
+    for start in range(0, len(used), tuning.DUAL_ROWS_AT_A_TIME):
         check()
-        part = slice(start, start + ROWS_AT_A_TIME)
+        part = slice(start, start + tuning.DUAL_ROWS_AT_A_TIME)
         np.multiply(design[used[part], :-1], scale[part, np.newaxis], out=X[part])
     return X
 
 
 def _products(X: Matrix, D: Vector) -> Matrix:
     """The matrix XD⁻¹Xᵀ; some features at a time, since all of them may take half a minute."""
-    first, *others = (slice(start, start + AT_A_TIME) for start in range(0, X.shape[1], AT_A_TIME))
+    width = tuning.DUAL_FEATURES_AT_A_TIME
+    first, *others = (slice(start, start + width) for start in range(0, X.shape[1], width))
     K = (X[:, first] / D[first]) @ X[:, first].T
     for part in others:
         check()

@@ -16,19 +16,15 @@ from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.line_search import step_towards
-from majorant.solvers.newton.quadratic_subproblem import ACCURACY, minimise_model
+from majorant.solvers.newton import tuning
+from majorant.solvers.newton.quadratic_subproblem import minimise_model
 from majorant.status import Evaluated, Vector
-
-# The accuracy of a model, as a share of the violation, per relative error of the last prediction; and the
-# most accurate of all.
-ACCURACY_PER_ERROR = 0.1
-MOST_ACCURATE = 5e-4
 
 
 def gram_iterates(objective: Objective, classes: Sequence[MemoryRows], theta: Vector) -> Iterator[Evaluated]:
     """Newton's method with the exact curvature of the active rows."""
     quadratic = _left_by_the_last_run(objective, theta)
-    accuracy = ACCURACY if quadratic is None else MOST_ACCURATE
+    accuracy = tuning.MODEL_ACCURACY if quadratic is None else tuning.FINEST_MODEL_ACCURACY
     quadratic = quadratic or ActiveQuadratic(classes, theta)
     kept = classes[0].kept
     kept.pop(ActiveQuadratic, None)
@@ -71,7 +67,8 @@ def _steps(
             at = _evaluated(objective, quadratic, at.theta)
             moved, value, predicted = _step(objective, quadratic, at, accuracy)
         error = abs(at.value - value - predicted) / predicted if predicted > 0.0 else 1.0
-        accuracy = min(max(ACCURACY_PER_ERROR * error, MOST_ACCURATE), ACCURACY)
+        accuracy = max(tuning.MODEL_ACCURACY_PER_ERROR * error, tuning.FINEST_MODEL_ACCURACY)
+        accuracy = min(accuracy, tuning.MODEL_ACCURACY)
         at = Evaluated(moved, value, quadratic.gradient(moved), carried=True)
 
 

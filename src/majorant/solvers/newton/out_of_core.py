@@ -46,35 +46,16 @@ from majorant.objective import Objective
 from majorant.rows.block import Block
 from majorant.rows.protocol import totals
 from majorant.solvers.line_search import ROUNDING, SUFFICIENT
+from majorant.solvers.newton import tuning
 from majorant.solvers.newton.quadratic_subproblem import (
-    ACCURACY,
     Hessians,
     PenaltyCurvature,
     minimise_from_kink,
     minimise_model,
 )
-from majorant.solvers.newton.sampled_hessian import QUICKLY, SampledHessian, large_enough
+from majorant.solvers.newton.sampled_hessian import SampledHessian, large_enough
 from majorant.solvers.newton.working_set import features_to_watch
 from majorant.status import Evaluated, Vector
-
-# Features of one class whose Hessian travels with every pass; of several, the same number of entries.
-MAX_FEATURES = 3000
-MAX_ENTRIES = MAX_FEATURES**2
-# Features that may move in the beginning; afterwards, multiples of the support.
-FIRST_FEATURES = 500
-GROWTH = 2
-# Parts of a step whose loss a pass brings along.
-PARTS = (0.5, 0.25, 0.0625, 1 / 256)
-# Accuracy of models with a kink: more than in memory, where a step costs less than a pass. With a choice of
-# features, as accurate as the last model was right, down to the second number.
-ACCURATE = 1e-3
-MOST_ACCURATE = 0.002
-# The relative error of a promised fall up to which a model counts as right.
-CLOSE = 0.3
-# Steps of half-quadratic MM for a feature that is moved on its own.
-ALONE_STEPS = 20
-# Passes for one solution of the equations of several classes, without their matrix.
-PRODUCTS = 20
 
 Features = NDArray[np.intp]
 
@@ -109,7 +90,8 @@ def view(chosen: Features | None, theta: Vector, d: Vector | None, block: Block)
     shorter = np.zeros(0)
     if d is not None:
         back = block.image(d)
-        shorter = np.array([block.s @ SquaredHinge.value(margins - (1.0 - t) * back) for t in PARTS])
+        losses = (SquaredHinge.value(margins - (1.0 - t) * back) for t in tuning.SHORTER_PARTS)
+        shorter = np.array([block.s @ loss for loss in losses])
     p = (block.n_features if chosen is None else len(chosen)) + 1
     H, c = np.zeros((p, p)), np.zeros(p)
     if p > 1:
@@ -187,13 +169,13 @@ def step(
         reached = seen.loss + objective.penalty(end)
         if enough(at, whole, predicted, reached):
             return end, reached, seen
-        for part, loss in zip(PARTS, seen.shorter.tolist(), strict=True):
+        for part, loss in zip(tuning.SHORTER_PARTS, seen.shorter.tolist(), strict=True):
             t = whole * part
             between = at.theta + t * d
             if enough(at, t, predicted, loss + objective.penalty(between)):
                 seen = look(between, None)
                 return between, seen.loss + objective.penalty(between), seen
-        whole *= PARTS[-1] / 2.0
+        whole *= tuning.SHORTER_PARTS[-1] / 2.0
     return None
 
 
@@ -202,7 +184,7 @@ def step(
 
 def room(objective: Objective) -> int:
     """How many features may move at a time."""
-    return max(1, math.isqrt(MAX_ENTRIES // len(objective.classes)) - (len(objective.classes) > 1))
+    return max(1, math.isqrt(tuning.PASS_ENTRIES // len(objective.classes)) - (len(objective.classes) > 1))
 
 
 def all_may_move(objective: Objective) -> bool:
@@ -267,7 +249,8 @@ class _Passes:
             here = self._after(here)
 
     def _choose(self, at: Evaluated) -> Features:
-        return features_to_watch(self.objective, at, FIRST_FEATURES, GROWTH, room(self.objective))
+        most = room(self.objective)
+        return features_to_watch(self.objective, at, tuning.PASS_FIRST, tuning.PASS_GROWTH, most)
 
     def _look(self, theta: Vector, chosen: Features | None) -> _Point:
         seen = look(self.objective, chosen, theta)
@@ -285,7 +268,7 @@ class _Passes:
             here = self._look(here.at.theta, None)
             target = self._minimised(here)
         promised = here.at.value - target.value
-        quick = self.all and promised <= QUICKLY * self.last
+        quick = self.all and promised <= tuning.REUSED_HESSIAN_FALL * self.last
         if quick:
             there = self.objective.evaluate(target.theta)
             if enough(here.at, 1.0, promised, there.value):
@@ -301,7 +284,7 @@ class _Passes:
         promised = here.at.value - target.value
         error = abs(here.at.value - moved[1] - promised) / promised if promised > 0.0 else 1.0
         # A fresh Hessian is trusted once if the last predicted decrease was nearly right.
-        self.last = self.trusted if not quick and error <= CLOSE else promised
+        self.last = self.trusted if not quick and error <= tuning.RIGHT_MODEL_ERROR else promised
         return self._arrived(*moved, error)
 
     def _step(self, here: _Point, target: Evaluated) -> tuple[Vector, float, Seen] | None:
@@ -314,7 +297,7 @@ class _Passes:
         objective, at = self.objective, here.at
         H = here.hessian.near(at.theta)
         if here.chosen is None:
-            found, predicted = minimise_model(objective, H, at, ACCURATE)
+            found, predicted = minimise_model(objective, H, at, tuning.PASS_MODEL_ACCURACY)
             return Evaluated(found, at.value - predicted, at.loss_gradient, carried=True)
         where = np.append(here.chosen, objective.width - 1)
         theta, gradient = objective.matrix(at.theta.copy()), objective.matrix(at.loss_gradient.copy())
@@ -325,7 +308,7 @@ class _Passes:
             moved, alone = _alone(objective, at, here.chosen)
             theta, predicted = objective.matrix(moved), predicted + alone
         else:
-            accuracy = min(max(here.error, MOST_ACCURATE), ACCURACY)
+            accuracy = min(max(here.error, tuning.FINEST_PASS_MODEL_ACCURACY), tuning.MODEL_ACCURACY)
             found, predicted = minimise_model(restricted, H, part, accuracy)
         move = found.reshape(len(H), -1) - part.theta.reshape(len(H), -1)
         theta[:, where] = found.reshape(len(H), -1)
@@ -343,7 +326,7 @@ def _alone(objective: Objective, at: Evaluated, chosen: Features) -> tuple[Vecto
     w, g = at.theta[outside], at.loss_gradient[outside]
     D, c = 2.0 * objective.rows.gram_diagonal[outside], objective.factor[outside[:-1]]
     moved = w
-    for _ in range(ALONE_STEPS):
+    for _ in range(tuning.SINGLE_FEATURE_STEPS):
         weight = D + c * objective.potential.weight(moved) + objective.eta
         moved = np.divide(D * w - g, weight, out=w.copy(), where=weight > 0.0)
     theta, d = at.theta.copy(), moved - w
@@ -379,7 +362,7 @@ def newton_cg_pass_iterates(objective: Objective, start: Evaluated) -> Iterator[
             return penalty.add_product(d, np.concatenate(answers))
 
         preconditioner = penalty.preconditioner(2.0 * objective.rows.gram_diagonal[np.newaxis])
-        steps = PRODUCTS if several else MAX_STEPS
+        steps = tuning.JOINT_CG_PASSES if several else MAX_STEPS
         d = -conjugate_gradients(product, gradient, preconditioner, max_steps=steps)
         promised = -0.5 * float(gradient @ d)
         moved = step(objective, at, at.theta + d, promised, partial(look, objective, nothing))

@@ -40,36 +40,20 @@ from majorant.objective import Objective
 from majorant.potentials import L1
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers import interior
+from majorant.solvers.newton import tuning
 from majorant.status import Evaluated, Matrix, Vector
 
 Hessians = NDArray[np.float64]
 """(C, p, p): one for each class."""
 
-# The share of the first violation that is left at the end.
-ACCURACY = 0.05
-# Flops of the sweeps between two solves on the support.
-SWEEP_FLOPS = 3e6
-# Rounds of sweeps and a solve at most.
-ROUNDS = 10
-# Newton steps on the model of a smooth penalty at most; and of several classes on the support, in a round.
-SMOOTH_STEPS = 30
-SUPPORT_STEPS = 2
-# Times that a step on the support is cut before sweeping again.
-DROPS = 20
-# Shorter steps tried on the support, down to the first crossing of zero.
-SHORTER_STEPS = 5
 # Curvature, relative to the diagonal, that is still taken for real: a line search guards what comes of it.
 FLOOR = 1e-15
 # Curvature, relative to the diagonal, added on the support, which may be singular.
 JITTERS = (1e-10, 1e-6)
-# Unknowns, all classes together, up to which their tied equations are solved by a factorisation.
-MAX_DIRECT = 1200
-# Relative accuracy of conjugate gradients on a model: no pass over the rows depends on it.
-MODEL_ACCURACY = 1e-3
 
 
 def minimise_model(
-    objective: Objective, H: Hessians, at: Evaluated, accuracy: float = ACCURACY
+    objective: Objective, H: Hessians, at: Evaluated, accuracy: float = tuning.MODEL_ACCURACY
 ) -> tuple[Vector, float]:
     """A point where the model at θ is nearly least, and by how much it is lower there."""
     if objective.potential.smooth:
@@ -144,7 +128,7 @@ def newton_direction(
     H = loss.H if isinstance(loss, ActiveQuadratic) else loss
     if H.size and not penalty.tied:
         return _solve_by_class(objective, H, penalty.across, gradient)
-    if H.size and len(theta) <= MAX_DIRECT:
+    if H.size and len(theta) <= tuning.DIRECT_UNKNOWNS:
         return solve_positive(_tied_matrix(H, penalty), gradient, _noise(objective), FLOOR)
     if isinstance(loss, ActiveQuadratic):
         product, diagonal = loss.product, 2.0 * objective.rows.gram_diagonal[np.newaxis]
@@ -203,8 +187,8 @@ def minimise_smooth(
     objective: Objective,
     H: Hessians,
     at: Evaluated,
-    steps: int = SMOOTH_STEPS,
-    accuracy: float = ACCURACY,
+    steps: int = tuning.SMOOTH_STEPS,
+    accuracy: float = tuning.MODEL_ACCURACY,
 ) -> tuple[Vector, float]:
     """Damped Newton on m where φ is differentiable; one solve where φ is quadratic."""
     one = len(H) == 1
@@ -233,7 +217,7 @@ def minimise_smooth(
             if d is None:
                 break
         else:
-            d = -newton_direction(objective, H, here.theta, gradient, MODEL_ACCURACY)
+            d = -newton_direction(objective, H, here.theta, gradient, tuning.MODEL_CG_ACCURACY)
         image, slope, t = _product(H, d), float(gradient @ d), 1.0
         while True:
             trial = Evaluated(here.theta + t * d, np.nan, here.loss_gradient + t * image)
@@ -291,7 +275,7 @@ def minimise_from_kink(objective: Objective, H: Hessians, at: Evaluated) -> tupl
 
 
 def minimise_kinked(
-    objective: Objective, H: Matrix, at: Evaluated, accuracy: float = ACCURACY
+    objective: Objective, H: Matrix, at: Evaluated, accuracy: float = tuning.MODEL_ACCURACY
 ) -> tuple[Vector, float]:
     """Coordinate descent, and Cholesky on the support."""
     from majorant.solvers.newton.cd_kernels import descend_on_model, minimise_on_model
@@ -299,14 +283,14 @@ def minimise_kinked(
     slopes, ridge = objective.tangent_slopes(at.theta), objective.ridge
     theta, r = np.empty((2, len(H)))
     # Sweeps over few features cost next to nothing beside a call of LAPACK.
-    sweeps = int(min(max(SWEEP_FLOPS / len(H) ** 2, 20.0), 400.0))
+    sweeps = _sweeps(len(H) ** 2)
     worst, goal, fall = minimise_on_model(
         H, at.theta, at.loss_gradient, slopes, ridge, sweeps, accuracy, theta, r
     )
     if worst <= goal:
         return theta, max(fall, 0.0)
     model = _KinkedModel(H, at, slopes, ridge)
-    for _ in range(ROUNDS - 1):
+    for _ in range(tuning.MODEL_ROUNDS - 1):
         check()
         theta, r = model.solve_on_support(theta, r)
         if descend_on_model(H, r, theta, slopes, ridge, sweeps, goal) <= goal:
@@ -317,9 +301,15 @@ def minimise_kinked(
 def minimise_on_support(objective: Objective, H: Matrix, at: Evaluated) -> tuple[Vector, float]:
     """The same model, its coordinates that are zero kept there: a solve, without a sweep."""
     model = _KinkedModel(H, at, objective.tangent_slopes(at.theta), objective.ridge)
-    # A support that is larger than the rank sheds features one by one; a factorisation for each, while small.
-    theta, r = model.solve_on_support(at.theta, at.loss_gradient, drops=DROPS if len(H) < 500 else 2)
+    # A support that is larger than the rank sheds features one by one, and each takes a factorisation.
+    cuts = tuning.SUPPORT_CUTS if len(H) < tuning.SMALL_SUPPORT else tuning.LARGE_SUPPORT_CUTS
+    theta, r = model.solve_on_support(at.theta, at.loss_gradient, cuts)
     return theta, max(model.fall(theta, r), 0.0)
+
+
+def _sweeps(entries: int) -> int:
+    """Sweeps between two solves on the support, for Hessians with so many entries."""
+    return int(min(max(tuning.SWEEP_FLOPS / entries, tuning.LEAST_SWEEPS), tuning.MOST_SWEEPS))
 
 
 class _KinkedModel:
@@ -341,7 +331,9 @@ class _KinkedModel:
         rise += float((size - self._size) @ (self.slopes + 0.5 * self.ridge * (size + self._size)))
         return -rise
 
-    def solve_on_support(self, theta: Vector, r: Vector, drops: int = DROPS) -> tuple[Vector, Vector]:
+    def solve_on_support(
+        self, theta: Vector, r: Vector, cuts: int = tuning.SUPPORT_CUTS
+    ) -> tuple[Vector, Vector]:
         """The minimiser for the signs of θ, without those that would change; θ itself if that is no lower.
 
         On the way to the minimiser, coordinates that would cross zero stop there. Where all the way is too
@@ -349,7 +341,7 @@ class _KinkedModel:
         left.
         """
         fallen = self.fall(theta, r)
-        for _ in range(drops):
+        for _ in range(cuts):
             check()
             support = np.flatnonzero((theta != 0.0) | (self.slopes == 0.0))
             part, signs = theta[support], np.sign(theta[support])
@@ -375,8 +367,8 @@ class _KinkedModel:
     def _lengths_to_try(part: Vector, step: Vector, crossing: NDArray[np.bool_]) -> list[float]:
         """All the way, shorter parts of it, and what leads exactly to the first crossing."""
         first = float(np.min(-part[crossing] / step[crossing])) if crossing.any() else 0.0
-        ratio = max(first, 0.25**SHORTER_STEPS) ** (1.0 / SHORTER_STEPS)
-        shorter = [ratio**k for k in range(1, SHORTER_STEPS) if first < ratio**k < 1.0]
+        ratio = max(first, 0.25**tuning.SHORTER_STEPS) ** (1.0 / tuning.SHORTER_STEPS)
+        shorter = [ratio**k for k in range(1, tuning.SHORTER_STEPS) if first < ratio**k < 1.0]
         # One rounding further, so that the coordinate that crosses first is at zero or beyond, and stops.
         return [1.0, *shorter, first * (1.0 + 1e-15)]
 
@@ -421,7 +413,7 @@ class _KinkedModel:
 
 
 def minimise_groups(
-    objective: Objective, H: Hessians, at: Evaluated, accuracy: float = ACCURACY
+    objective: Objective, H: Hessians, at: Evaluated, accuracy: float = tuning.MODEL_ACCURACY
 ) -> tuple[Vector, float]:
     """Sweeps over whole features, which find those that are zero; Newton's method on the others.
 
@@ -435,10 +427,10 @@ def minimise_groups(
     units = 1.0 / _units(H, objective.eta)
     violations = column_norms(tangent.matrix(tangent.subgradient(at))) * units
     goal = accuracy * float(np.max(violations))
-    sweeps = int(np.clip(SWEEP_FLOPS / (C * p**2), 20, 400))
+    sweeps = _sweeps(C * p**2)
     room = [np.empty(C) for _ in range(3)]
     here = at
-    for _ in range(ROUNDS):
+    for _ in range(tuning.MODEL_ROUNDS):
         check()
         R, W = here.loss_gradient.reshape(C, p).copy(), here.theta.reshape(C, p).T.copy()
         worst = descend_on_group_model(H, R, W, slopes, objective.ridge, units, sweeps, goal, *room)
@@ -458,7 +450,7 @@ def _on_group_support(tangent: Objective, H: Hessians, at: Evaluated) -> Evaluat
     part = replace(tangent, penalty_factor=tangent.factor[kept])
     theta, gradient = (x.reshape(C, p)[:, where].ravel() for x in (at.theta, at.loss_gradient))
     inner = np.ascontiguousarray(H[:, where[:, np.newaxis], where])
-    found, fall = minimise_smooth(part, inner, Evaluated(theta, np.nan, gradient), SUPPORT_STEPS)
+    found, fall = minimise_smooth(part, inner, Evaluated(theta, np.nan, gradient), tuning.SUPPORT_STEPS)
     if fall <= 0.0:
         return at
     moved = at.theta.reshape(C, p).copy()

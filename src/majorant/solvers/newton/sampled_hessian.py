@@ -28,13 +28,9 @@ from functools import cached_property
 import numpy as np
 
 from majorant.rows import Rows
+from majorant.solvers.newton import tuning
 from majorant.solvers.newton.quadratic_subproblem import Hessians
 from majorant.status import Vector
-
-# If a model promises no more than this share of what the last one did, its curvature is good enough for the
-# next. And the rows for each feature with which a sample can tell how it changes.
-QUICKLY = 1 / 256
-ENOUGH = 8
 
 
 class SampledHessian:
@@ -67,4 +63,4 @@ class SampledHessian:
 
 def large_enough(sample: Rows, size: int) -> bool:
     """Whether a sample can tell how the curvature of so many coefficients changes."""
-    return sample.n_samples >= ENOUGH * size
+    return sample.n_samples >= tuning.SAMPLED_ROWS_PER_FEATURE * size

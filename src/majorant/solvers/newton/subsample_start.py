@@ -21,17 +21,10 @@ from majorant.rows import MemoryRows, Rows
 from majorant.rows.memory import joined
 from majorant.rows.protocol import Every, Some
 from majorant.solvers.continuation import Continuation
+from majorant.solvers.newton import tuning
 from majorant.solvers.newton.out_of_core import all_may_move, descend, zero_holds
 from majorant.solvers.reweighted import minimised, reweighted_iterates
 from majorant.status import Evaluated, Iterate, Provisional, Vector
-
-# The entries of a sample, if it were dense, and the least step from one of its rows to the next: rows that
-# are elsewhere are to stay there. How far its problem is solved, and for how many steps.
-SAMPLED = 16_000_000
-SPARSE_SAMPLE = 4_000_000
-LEAST_STEP = 8
-SAMPLE_TOLERANCE = 1e-4
-SAMPLE_STEPS = 30
 
 
 def iterates_out_of_core(
@@ -88,7 +81,7 @@ def _solution(
         yield Provisional(start.theta, start.value)
         if isinstance(at, Evaluated):
             found = at
-            if n >= SAMPLE_STEPS or sample.estimate(at).error <= SAMPLE_TOLERANCE:
+            if n >= tuning.SAMPLE_NEWTON_STEPS or sample.estimate(at).error <= tuning.SAMPLE_TOLERANCE:
                 break
     return found
 
@@ -101,12 +94,12 @@ def _sampled(problem: Objective) -> Objective:
     rows = problem.rows
     sample: Every | Some = Every(sample_step(rows))
     if len(problem.classes) == 1 and not all_may_move(problem):
-        entries = min(SPARSE_SAMPLE, rows.room // 12)  # of 8 bytes, and 4 for where it is
-        sample = Some(max(1, entries // rows.n_parts), LEAST_STEP)
+        entries = min(tuning.SPARSE_SAMPLE_ENTRIES, rows.room // 12)  # of 8 bytes, and 4 for where it is
+        sample = Some(max(1, entries // rows.n_parts), tuning.SAMPLE_LEAST_STEP)
     return problem.on([MemoryRows.of(joined(blocks)) for blocks in rows.thinned(problem.classes, sample)])
 
 
 def sample_step(rows: Rows) -> int:
     """The sample is every `step`-th row: so that it takes its part of the memory, and is few of all rows."""
-    entries = min(SAMPLED, max(1, rows.room // 8))
-    return max(LEAST_STEP, math.ceil(rows.n_samples * (rows.n_features + 1) / entries))
+    entries = min(tuning.SAMPLE_ENTRIES, max(1, rows.room // 8))
+    return max(tuning.SAMPLE_LEAST_STEP, math.ceil(rows.n_samples * (rows.n_features + 1) / entries))

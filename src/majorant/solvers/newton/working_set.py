@@ -20,19 +20,9 @@ from numpy.typing import NDArray
 
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
+from majorant.solvers.newton import tuning
 from majorant.solvers.newton.gram import gram_iterates
 from majorant.status import Evaluated, Vector
-
-# The share of what zero can hold from which on a pulled feature is watched.
-WATCHED_PULL = 0.8
-# Features of the first Gram matrix, and how many times those in use those after it have.
-FIRST_FEATURES = 50
-GROWTH = 3
-# How much better the certificate becomes before the first look at all features, and between two others.
-FIRST_TRUST = 0.3
-TRUST = 1e-3
-# The share of the features from which on choosing some costs more than it saves.
-MAX_SHARE = 1 / 3
 
 Features = NDArray[np.intp]
 
@@ -49,13 +39,15 @@ def features_to_watch(
     needed = (objective.lengths(at.theta) > potential.zero_width) | (objective.factor == 0.0)
     limits = objective.factor * potential.max_slope
     pulls = objective.lengths(at.loss_gradient)
-    candidates = np.flatnonzero(needed | (pulls > WATCHED_PULL * limits))
+    candidates = np.flatnonzero(needed | (pulls > tuning.WATCHED_PULL * limits))
     count = int(np.count_nonzero(needed))
     room = max(first, growth * count)
     crowded = False
     if most is not None:
         room = min(most, room)
-        crowded = count > WATCHED_PULL * most and int(np.count_nonzero(needed | (pulls > limits))) > most
+        crowded = (
+            count > tuning.WATCHED_PULL * most and int(np.count_nonzero(needed | (pulls > limits))) > most
+        )
     if len(candidates) > room:
         # A smooth potential is at rest inside of its rounded bottom, however hard the loss pulls.
         by_pull = potential.smooth and not crowded
@@ -74,8 +66,10 @@ def working_set_iterates(
     yield at
     chosen = np.zeros(0, dtype=np.intp)
     while True:
-        chosen = np.union1d(chosen, features_to_watch(objective, at, FIRST_FEATURES, GROWTH))
-        if len(chosen) > MAX_SHARE * len(objective.factor):
+        chosen = np.union1d(
+            chosen, features_to_watch(objective, at, tuning.WORKING_SET_FIRST, tuning.WORKING_SET_GROWTH)
+        )
+        if len(chosen) > tuning.WORKING_SET_SHARE * len(objective.factor):
             iterates = gram_iterates(objective, classes, at.theta)
             next(iterates)
             yield from iterates
@@ -90,7 +84,7 @@ def _restricted_iterates(objective: Objective, start: Evaluated, chosen: Feature
     restricted = objective.columns(chosen)
     assert restricted.in_memory is not None
     outside, last = objective.matrix(start.loss_gradient), start
-    goal = FIRST_TRUST * objective.estimate(start).error
+    goal = tuning.WORKING_SET_FIRST_LOOK * objective.estimate(start).error
     iterates = gram_iterates(
         restricted, restricted.in_memory, objective.matrix(start.theta)[:, where].ravel()
     )
@@ -103,7 +97,7 @@ def _restricted_iterates(objective: Objective, start: Evaluated, chosen: Feature
         error = restricted.estimate(inner).error
         if error <= goal or np.array_equal(at.theta, last.theta):
             at = objective.evaluate(at.theta)
-            outside, goal = objective.matrix(at.loss_gradient), TRUST * error
+            outside, goal = objective.matrix(at.loss_gradient), tuning.WORKING_SET_NEXT_LOOK * error
             if np.any(np.delete(objective.violations(at), where) > 0.0):
                 yield at
                 return
