@@ -166,6 +166,7 @@ def test_the_number_of_threads_changes_no_bit(layout, penalty, monkeypatch):
     y = np.where(X[:, 0] - X[:, 1] + rng.standard_normal(len(X)) > 0, 1.0, -1.0)
     X = LAYOUTS[layout](X)
     monkeypatch.setattr(threads, "ENTRIES_PER_BLOCK", 150_000)
+    monkeypatch.setattr("majorant.rows.memory.LEAST_ENTRIES", 300_000)
     found = []
     for cores in (1, 2, 3, 8):
         monkeypatch.setattr(threads._here, "cores", cores, raising=False)
@@ -176,7 +177,8 @@ def test_the_number_of_threads_changes_no_bit(layout, penalty, monkeypatch):
     assert all(np.array_equal(each, found[0]) for each in found)
 
 
-def test_large_sparse_rows_are_halved_and_answer_the_same():
+def test_large_sparse_rows_are_halved_and_answer_the_same(monkeypatch):
+    monkeypatch.setattr("majorant.rows.memory.LEAST_ENTRIES", 300_000)
     X, y = sparse_problem()
     whole, halves = MemoryRows(X, y, cuts=()), MemoryRows(X, y)
     assert (len(whole.blocks), len(halves.blocks)) == (1, 2)
