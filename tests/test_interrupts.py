@@ -21,7 +21,7 @@ from majorant.datasets import write_libsvm
 from majorant.estimators import training
 from majorant.rows import MemoryRows, csr, kernels
 from majorant.rows.dense import DenseBlock
-from majorant.solvers.newton import cd_kernels, dual_newton, tuning
+from majorant.solvers.newton import cd_kernels, dual_newton, model_kernels, tuning
 from majorant.status import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -208,7 +208,9 @@ def never(found):
 
 ENGINES = {
     "conjugate gradients": (DenseBlock, "active_product", {"penalty": "l2", "lam": 0.1}, (1500, 1100), 2),
-    "the rounds of a model": (cd_kernels, "minimise_on_model", {"penalty": "l1", "lam": 0.1}, (400, 50), 2),
+    "the rounds of a model": (
+        model_kernels, "minimise_on_model", {"penalty": "l1", "lam": 0.1}, (400, 50), 2,
+    ),
     "sweeps along columns": (cd_kernels, "_rounds", {"penalty": "l1", "lam": 0.1}, (1500, 1100), 2),
     "sweeps of all classes": (
         cd_kernels, "_rounds", {"penalty": "l1", "lam": 0.1, "multi_class": "joint"}, (300, 700), 3,
@@ -222,7 +224,7 @@ ENGINES = {
 def test_an_iteration_is_left_in_the_middle(monkeypatch, name):
     owner, function, parameters, shape, classes = ENGINES[name]
     watch = Watch()
-    answer = never if owner is cd_kernels else lambda found: found
+    answer = never if owner in (cd_kernels, model_kernels) else lambda found: found
     calls = press_in(monkeypatch, owner, function, watch, answer)
     X, y = make_rows(*shape, classes=classes)
     interrupted(SparseSVC(**parameters), X, y, watch)

@@ -15,7 +15,7 @@ from majorant.potentials import L1, L2, Hyperbolic, Potential
 from majorant.rows import MemoryRows
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers import Newton, solve
-from majorant.solvers.newton.quadratic_subproblem import PenaltyCurvature, _tied_matrix
+from majorant.solvers.newton.newton_equations import PenaltyCurvature, tied_matrix
 from majorant.status import Status
 
 ALL = [potential for kind in Potential.registry.values() for potential in kind.examples()]
@@ -95,7 +95,7 @@ def test_the_hessian_is_that_of_the_gradient(potential):
     quadratic, penalty = ActiveQuadratic(objective.in_memory, theta), PenaltyCurvature(objective, theta)
     product = penalty.add_product(d, quadratic.product(d))
     if penalty.tied:
-        assert np.allclose(_tied_matrix(quadratic.H, penalty) @ d, product)
+        assert np.allclose(tied_matrix(quadratic.H, penalty) @ d, product)
     ahead, behind = (objective.gradient(objective.evaluate(theta + h * d)) for h in (1e-6, -1e-6))
     assert np.allclose(product, (ahead - behind) / 2e-6, rtol=1e-4, atol=1e-3)
 

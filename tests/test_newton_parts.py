@@ -15,6 +15,7 @@ from majorant.solvers.continuation import Continuation
 from majorant.solvers.line_search import step_towards
 from majorant.solvers.newton import Newton, cd_kernels, tuning
 from majorant.solvers.newton import quadratic_subproblem as subproblem
+from majorant.solvers.newton.newton_equations import newton_direction
 from majorant.solvers.newton.working_set import features_to_watch
 from majorant.status import Evaluated, Provisional
 
@@ -87,13 +88,13 @@ def test_equations_that_are_too_large_are_solved_by_products(classes, monkeypatc
     objective = problem(Hyperbolic(4.0, 0.2), classes, eta=0.1)
     H, at = model_at(objective)
     gradient = objective.gradient(at)
-    known = subproblem.newton_direction(objective, H, at.theta, gradient)
+    known = newton_direction(objective, H, at.theta, gradient)
     if classes > 1:  # those of one class are always factorised where there is a matrix
         monkeypatch.setattr(tuning, "DIRECT_UNKNOWNS", 0)
-        found = subproblem.newton_direction(objective, H, at.theta, gradient, 1e-10)
+        found = newton_direction(objective, H, at.theta, gradient, 1e-10)
         np.testing.assert_allclose(found, known, rtol=1e-5, atol=1e-8)
     products = ActiveQuadratic(objective.in_memory, at.theta, gram=False)
-    found = subproblem.newton_direction(objective, products, at.theta, gradient, 1e-10)
+    found = newton_direction(objective, products, at.theta, gradient, 1e-10)
     np.testing.assert_allclose(found, known, rtol=1e-5, atol=1e-8)
 
 

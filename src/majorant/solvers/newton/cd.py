@@ -25,7 +25,8 @@ from majorant.rows.columns import Columns
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.line_search import step_towards
 from majorant.solvers.newton import tuning
-from majorant.solvers.newton.quadratic_subproblem import minimise_on_support, newton_direction
+from majorant.solvers.newton.newton_equations import newton_direction
+from majorant.solvers.newton.quadratic_subproblem import minimise_on_support
 from majorant.solvers.newton.working_set import features_to_watch
 from majorant.status import Evaluated, Iterate, Provisional, Vector
 

@@ -1,4 +1,4 @@
-"""Coordinate descent, on a quadratic model or along columns. Imports numba, so it is imported late.
+"""Coordinate descent along columns. Imports numba, so it is imported late.
 
 Every kernel stands twice: for one class, where the shrinkage has a closed form, and for several, where all
 coefficients of a feature move together.
@@ -16,118 +16,8 @@ from numpy.typing import NDArray
 from majorant.rows.columns import Columns
 from majorant.rows.kernels import compiled
 from majorant.solvers.newton import tuning
+from majorant.solvers.newton.model_kernels import shrink
 from majorant.status import Matrix, Vector
-
-# On a model -----------------------------------------------------------------------------------------------
-
-
-@compiled
-def minimise_on_model(H, theta, r, slopes, ridge, sweeps, accuracy, moved, gradient):
-    """`descend_on_model` from θ, where the gradient of the quadratic part is r, to a share of the violation.
-
-    Writes where it leads to `moved`, and the gradient there to `gradient`. Returns the violation that the
-    last sweep met, the one asked for, and by how much the model falls.
-    """
-    goal = 0.0
-    for j in range(theta.size):
-        g = r[j] + ridge[j] * theta[j]
-        if theta[j] > 0.0:
-            violation = abs(g + slopes[j])
-        elif theta[j] < 0.0:
-            violation = abs(g - slopes[j])
-        else:
-            violation = max(abs(g) - slopes[j], 0.0)
-        curvature = H[j, j] + ridge[j]
-        if curvature > 0.0:
-            violation /= np.sqrt(curvature)
-        goal = max(goal, accuracy * violation)
-        moved[j] = theta[j]
-        gradient[j] = r[j]
-    worst = descend_on_model(H, gradient, moved, slopes, ridge, sweeps, goal)
-    rise = 0.0
-    for j in range(theta.size):
-        before, after = abs(theta[j]), abs(moved[j])
-        rise += 0.5 * (moved[j] - theta[j]) * (r[j] + gradient[j])
-        rise += (after - before) * (slopes[j] + 0.5 * ridge[j] * (after + before))
-    return worst, goal, -rise
-
-
-@compiled
-def descend_on_model(H, r, theta, slopes, ridge, sweeps, tolerance):
-    """Cyclic coordinate descent on ½θᵀHθ - c·θ + Σ_j (slopes_j |θ_j| + ridge_j θ_j²/2), in place.
-
-    r = Hθ - c is kept up to date. Stops after so many sweeps, or when no coordinate was off by more than the
-    tolerance, in units of the square root of its curvature; returns the largest such error of the last sweep.
-    """
-    worst = 0.0
-    for _ in range(sweeps):
-        worst = 0.0
-        for j in range(theta.size):
-            curvature = H[j, j] + ridge[j]
-            old = theta[j]
-            if curvature > 0.0:
-                target = H[j, j] * old - r[j]
-                if target > slopes[j]:
-                    new = (target - slopes[j]) / curvature
-                elif target < -slopes[j]:
-                    new = (target + slopes[j]) / curvature
-                else:
-                    new = 0.0
-            else:
-                # No active row has the feature and there is no ridge: only the slope sees it.
-                new = 0.0 if slopes[j] > 0.0 else old
-            step = new - old
-            if step != 0.0:
-                worst = max(worst, abs(step) * np.sqrt(curvature))
-                theta[j] = new
-                row = H[j]
-                for i in range(theta.size):
-                    r[i] += step * row[i]
-        if worst <= tolerance:
-            break
-    return worst
-
-
-@compiled
-def descend_on_group_model(H, R, W, slopes, ridge, scale, sweeps, accuracy, g, h, w):
-    """Sweeps on Σ_c (R_c·D_c + ½ D_cᵀH_cD_c) + Σ_j (slopes_j ‖W_j‖ + ridge_j ‖W_j‖²/2), in place.
-
-    D are the moves of W. R is the gradient of the quadratic part, and brought along. Ends with the first
-    sweep that meets no violation above the accuracy; returns the largest that the last one has met, in units
-    of the scale.
-    """
-    worst = 0.0
-    for _ in range(sweeps):
-        worst = 0.0
-        for j in range(W.shape[0]):
-            old = 0.0
-            pull = 0.0
-            for c in range(g.size):
-                g[c] = R[c, j] + ridge[j] * W[j, c]
-                h[c] = H[c, j, j] + ridge[j]
-                old += W[j, c] * W[j, c]
-                pull += g[c] * g[c]
-            old = np.sqrt(old)
-            violation = max(np.sqrt(pull) - slopes[j], 0.0)
-            if old > 0.0:
-                violation = 0.0
-                for c in range(g.size):
-                    violation += (g[c] + slopes[j] * W[j, c] / old) ** 2
-                violation = np.sqrt(violation)
-            if violation == 0.0:
-                continue
-            worst = max(worst, violation * scale[j])
-            _shrink(W[j], g, h, slopes[j], w)
-            for c in range(g.size):
-                move = w[c] - W[j, c]
-                W[j, c] = w[c]
-                if move != 0.0:
-                    for i in range(R.shape[1]):
-                        R[c, i] += H[c, j, i] * move
-        if worst <= accuracy:
-            break
-    return worst
-
 
 # A sweep along columns -------------------------------------------------------------------------------------
 
@@ -250,7 +140,7 @@ def _sweep_groups(data, indices, starts, codes, u, W, slopes, ridge, scale, orde
             if bounded:
                 for c in range(g.size):
                     h[c] = 2.0 * whole + ridge
-            new = _shrink(W[j], g, h, slope, w)
+            new = shrink(W[j], g, h, slope, w)
             change = slope * (new - old) + 0.5 * ridge * (new * new - old * old)
             change += _move(data, indices, starts[j], starts[j + 1], codes, u, W[j], w)
             if change <= 0.0 or bounded:
@@ -259,44 +149,6 @@ def _sweep_groups(data, indices, starts, codes, u, W, slopes, ridge, scale, orde
                 break
             _move(data, indices, starts[j], starts[j + 1], codes, u, w, W[j])
     return worst
-
-
-@compiled
-def _shrink(W, g, h, slope, w):
-    """The minimiser w of Σ_c (g_c (w_c - W_c) + h_c (w_c - W_c)²/2) + slope ‖w‖; returns its length.
-
-    With b = hW - g it is b/(h + slope/t), where its length t solves Σ (b/(ht + slope))² = 1: by Newton's
-    method on the inverse root of the sum, which is nearly linear in t, from t = 0 upwards.
-    """
-    size = 0.0
-    for c in range(g.size):
-        size += (h[c] * W[c] - g[c]) ** 2
-    if slope > 0.0 and size <= slope * slope:
-        for c in range(g.size):
-            w[c] = 0.0
-        return 0.0
-    t = 0.0
-    if slope > 0.0:
-        for _ in range(50):
-            total = 0.0
-            fall = 0.0
-            for c in range(g.size):
-                q = (h[c] * W[c] - g[c]) / (h[c] * t + slope)
-                total += q * q
-                fall += q * q * h[c] / (h[c] * t + slope)
-            step = (np.sqrt(total) - 1.0) * total / fall
-            t += step
-            if step <= 1e-14 * t:
-                break
-    length = 0.0
-    for c in range(g.size):
-        b = h[c] * W[c] - g[c]
-        if slope > 0.0:
-            w[c] = b * t / (h[c] * t + slope)
-        else:
-            w[c] = b / h[c] if h[c] > 0.0 else W[c]
-        length += w[c] * w[c]
-    return np.sqrt(length)
 
 
 @compiled

@@ -9,7 +9,7 @@ from majorant.rows import MemoryRows
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.line_search import step_or_refresh
 from majorant.solvers.newton import tuning
-from majorant.solvers.newton.quadratic_subproblem import newton_direction
+from majorant.solvers.newton.newton_equations import newton_direction
 from majorant.status import Evaluated, Vector
 
 

@@ -47,12 +47,8 @@ from majorant.rows.block import Block
 from majorant.rows.protocol import totals
 from majorant.solvers.line_search import ROUNDING, SUFFICIENT
 from majorant.solvers.newton import tuning
-from majorant.solvers.newton.quadratic_subproblem import (
-    Hessians,
-    PenaltyCurvature,
-    minimise_from_kink,
-    minimise_model,
-)
+from majorant.solvers.newton.newton_equations import Hessians, PenaltyCurvature
+from majorant.solvers.newton.quadratic_subproblem import minimise_from_kink, minimise_model
 from majorant.solvers.newton.sampled_hessian import SampledHessian, large_enough
 from majorant.solvers.newton.working_set import features_to_watch
 from majorant.status import Evaluated, Vector

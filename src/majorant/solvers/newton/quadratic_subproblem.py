@@ -29,25 +29,22 @@ from numpy.typing import NDArray
 from majorant.duality import column_norms
 from majorant.interrupts import check
 from majorant.linsolve import (
-    FORCING,
-    MAX_STEPS,
     cholesky_solve,
-    conjugate_gradients,
-    rounding_level,
-    solve_positive,
 )
 from majorant.objective import Objective
 from majorant.potentials import L1
-from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers import interior
 from majorant.solvers.newton import tuning
+from majorant.solvers.newton.newton_equations import (
+    FLOOR,
+    Hessians,
+    PenaltyCurvature,
+    newton_direction,
+    product_with,
+    with_diagonal,
+)
 from majorant.status import Evaluated, Matrix, Vector
 
-Hessians = NDArray[np.float64]
-"""(C, p, p): one for each class."""
-
-# Curvature, relative to the diagonal, that is still taken for real: a line search guards what comes of it.
-FLOOR = 1e-15
 # Curvature, relative to the diagonal, added on the support, which may be singular.
 JITTERS = (1e-10, 1e-6)
 
@@ -61,123 +58,6 @@ def minimise_model(
     if len(H) == 1:
         return minimise_kinked(objective, H[0], at, accuracy)
     return minimise_groups(objective, H, at, accuracy)
-
-
-# Newton's equations ---------------------------------------------------------------------------------------
-
-
-class PenaltyCurvature:
-    """The Hessian of Σ c_i φ(‖W_·i‖) + η/2 ‖W‖²: one number across a feature's direction ŵ, one along it.
-
-    It is ψ (I - ŵŵᵀ) + φ'' ŵŵᵀ, at most ψ I. Of one class only φ'' is left.
-    """
-
-    def __init__(self, objective: Objective, theta: Vector) -> None:
-        W, potential = objective.matrix(theta)[:, :-1], objective.potential
-        t = column_norms(W)
-        # A kink at zero is far away, or there would be no Hessian; a tangent has no curvature along W_·i.
-        along = np.full_like(t, objective.eta)
-        if potential.smooth:
-            # Of a potential that is not convex, `curvature` is ψ: the same in all directions.
-            along += objective.factor * potential.curvature(t)
-        self.classes, self.across, self.tied = len(W), along, False
-        if self.classes > 1:
-            zero = (t == 0.0) & (not potential.smooth)  # where a kink makes ψ infinite, η alone
-            psi = np.where(zero, 0.0, potential.weight(np.where(zero, 1.0, t)))
-            self.across = objective.factor * psi + objective.eta
-            self.less = np.maximum(self.across - along, 0.0)
-            self.direction = W / np.where(t > 0.0, t, 1.0)
-            self.tied = bool(self.less.any())
-
-    def add_product(self, d: Vector, to: Vector) -> Vector:
-        """Add the Hessian times d to a vector, in place; return that."""
-        D, total = (x.reshape(self.classes, -1)[:, :-1] for x in (d, to))
-        total += self.across * D
-        if self.tied:
-            total -= self.direction * (self.less * np.einsum("ci,ci->i", self.direction, D))
-        return to
-
-    def preconditioner(self, diagonal: Matrix) -> Vector:
-        """For the Hessian of Φ, whose loss has this diagonal: a row per class or one for all.
-
-        With similar curvatures for all features the loss decides, and on text its full diagonal is a worse
-        preconditioner than none; its power 0.3 is a better one. Where the potential's curvatures span orders
-        of magnitude, they decide.
-        """
-        whole = np.tile(diagonal, (self.classes // len(diagonal), 1))
-        whole[:, :-1] += self.across
-        similar = np.max(self.across) <= 10.0 * np.min(self.across)
-        whole[whole <= 0.0] = 1.0
-        # exp and log take a sixth of the time of a power.
-        return (np.exp(0.3 * np.log(whole)) if similar else whole).ravel()
-
-
-def newton_direction(
-    objective: Objective,
-    loss: Hessians | ActiveQuadratic,
-    theta: Vector,
-    gradient: Vector,
-    accuracy: float = FORCING,
-    max_steps: int = MAX_STEPS,
-) -> Vector:
-    """The gradient over the Hessian of Φ: by factorisations, or by conjugate gradients where they are large.
-
-    The loss is given by its Hessians, or by what multiplies with them.
-    """
-    penalty = PenaltyCurvature(objective, theta)
-    H = loss.H if isinstance(loss, ActiveQuadratic) else loss
-    if H.size and not penalty.tied:
-        return _solve_by_class(objective, H, penalty.across, gradient)
-    if H.size and len(theta) <= tuning.DIRECT_UNKNOWNS:
-        return solve_positive(_tied_matrix(H, penalty), gradient, _noise(objective), FLOOR)
-    if isinstance(loss, ActiveQuadratic):
-        product, diagonal = loss.product, 2.0 * objective.rows.gram_diagonal[np.newaxis]
-    else:
-        diagonal = np.einsum("cii->ci", H)
-
-        def product(d: Vector) -> Vector:
-            return _product(H, d)
-
-    return conjugate_gradients(
-        lambda d: penalty.add_product(d, product(d)),
-        gradient,
-        penalty.preconditioner(diagonal),
-        accuracy,
-        max_steps,
-    )
-
-
-def _noise(objective: Objective) -> float:
-    """The rounding of a gradient."""
-    return rounding_level(objective.rows.loss_at_zero.value, objective.width)
-
-
-def _solve_by_class(objective: Objective, H: Hessians, diagonal: Vector, gradient: Vector) -> Vector:
-    """Where the same diagonal is all that the penalty adds, the classes do not see each other."""
-    noise, solutions = _noise(objective), []
-    for own, row in zip(H, gradient.reshape(len(H), -1), strict=True):
-        check()
-        solutions.append(solve_positive(_with_diagonal(own, diagonal), row, noise, FLOOR))
-    return solutions[0] if len(solutions) == 1 else np.concatenate(solutions)
-
-
-def _with_diagonal(H: Matrix, diagonal: Vector) -> Matrix:
-    A = H.copy()
-    A.flat[: -1 : len(A) + 1] += diagonal
-    return A
-
-
-def _tied_matrix(H: Hessians, penalty: PenaltyCurvature) -> Matrix:
-    """The Hessian of Φ: a block for each class, and the penalty's, which ties them feature by feature."""
-    C, p, _ = H.shape
-    A = np.zeros((C, p, C, p))
-    for c, own in enumerate(H):
-        A[c, :, c, :] = own
-    ties = np.einsum("cidi->cdi", A)[:, :, :-1]  # a view
-    ties -= penalty.less * penalty.direction[:, np.newaxis] * penalty.direction
-    for c in range(C):
-        ties[c, c] += penalty.across
-    return A.reshape(C * p, C * p)
 
 
 # Smooth ---------------------------------------------------------------------------------------------------
@@ -195,7 +75,7 @@ def minimise_smooth(
     quadratic = one and objective.potential.quadratic
     if quadratic:
         gradient = objective.gradient(at)
-        A = _with_diagonal(H[0], PenaltyCurvature(objective, at.theta).across)
+        A = with_diagonal(H[0], PenaltyCurvature(objective, at.theta).across)
         d = cholesky_solve(A, -gradient, FLOOR, overwrite=True)
         if d is not None:
             return at.theta + d, max(-0.5 * float(gradient @ d), 0.0)
@@ -212,13 +92,13 @@ def minimise_smooth(
         if violation <= goal:
             break
         if hands_over:
-            A = _with_diagonal(H[0], PenaltyCurvature(objective, here.theta).across)
+            A = with_diagonal(H[0], PenaltyCurvature(objective, here.theta).across)
             d = cholesky_solve(A, -gradient, FLOOR, overwrite=True)
             if d is None:
                 break
         else:
             d = -newton_direction(objective, H, here.theta, gradient, tuning.MODEL_CG_ACCURACY)
-        image, slope, t = _product(H, d), float(gradient @ d), 1.0
+        image, slope, t = product_with(H, d), float(gradient @ d), 1.0
         while True:
             trial = Evaluated(here.theta + t * d, np.nan, here.loss_gradient + t * image)
             fall = _fall(objective, at, trial)
@@ -231,12 +111,6 @@ def minimise_smooth(
             break
         previous, here, fallen = violation, trial, fall
     return here.theta, max(fallen, 0.0)
-
-
-def _product(H: Hessians, d: Vector) -> Vector:
-    if len(H) == 1:
-        return np.asarray(H[0] @ d)
-    return np.asarray(np.einsum("cij,cj->ci", H, d.reshape(len(H), -1)).ravel())
 
 
 def _fall(objective: Objective, start: Evaluated, end: Evaluated) -> float:
@@ -262,9 +136,9 @@ def minimise_from_kink(objective: Objective, H: Hessians, at: Evaluated) -> tupl
         if not surrogate.smooth and surrogate.concave:
             easier = replace(objective, potential=surrogate)
             theta, _ = minimise_kinked(easier, H[0], at)
-            there = Evaluated(theta, np.nan, at.loss_gradient + _product(H, theta - at.theta))
+            there = Evaluated(theta, np.nan, at.loss_gradient + product_with(H, theta - at.theta))
             theta = objective.smoothed_start(there)
-            there = Evaluated(theta, np.nan, at.loss_gradient + _product(H, theta - at.theta))
+            there = Evaluated(theta, np.nan, at.loss_gradient + product_with(H, theta - at.theta))
             fall = _fall(objective, at, there)
             start, fallen = (there, fall) if fall > fallen else (start, fallen)
     theta, fall = minimise_smooth(objective, H, start)
@@ -278,7 +152,7 @@ def minimise_kinked(
     objective: Objective, H: Matrix, at: Evaluated, accuracy: float = tuning.MODEL_ACCURACY
 ) -> tuple[Vector, float]:
     """Coordinate descent, and Cholesky on the support."""
-    from majorant.solvers.newton.cd_kernels import descend_on_model, minimise_on_model
+    from majorant.solvers.newton.model_kernels import descend_on_model, minimise_on_model
 
     slopes, ridge = objective.tangent_slopes(at.theta), objective.ridge
     theta, r = np.empty((2, len(H)))
@@ -419,7 +293,7 @@ def minimise_groups(
 
     A potential that is concave in the norm is replaced by its tangent, as ℓ1 with slopes of its own.
     """
-    from majorant.solvers.newton.cd_kernels import descend_on_group_model
+    from majorant.solvers.newton.model_kernels import descend_on_group_model
 
     C, p, _ = H.shape
     slopes = objective.tangent_slopes(at.theta)
@@ -455,5 +329,5 @@ def _on_group_support(tangent: Objective, H: Hessians, at: Evaluated) -> Evaluat
         return at
     moved = at.theta.reshape(C, p).copy()
     moved[:, where] = found.reshape(C, -1)
-    gradient = at.loss_gradient + _product(H, moved.ravel() - at.theta)
+    gradient = at.loss_gradient + product_with(H, moved.ravel() - at.theta)
     return Evaluated(moved.ravel(), np.nan, gradient)

@@ -29,7 +29,7 @@ import numpy as np
 
 from majorant.rows import Rows
 from majorant.solvers.newton import tuning
-from majorant.solvers.newton.quadratic_subproblem import Hessians
+from majorant.solvers.newton.newton_equations import Hessians
 from majorant.status import Vector
 
 
