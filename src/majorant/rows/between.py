@@ -1,6 +1,6 @@
 """What happens between two blocks of rows that are read one after the other: a pass may take minutes.
 
-Whoever wants to know how far a pass has come, or to end it, is called there.
+Functions that show how far a pass has come, or end it, are called there.
 """
 
 from __future__ import annotations

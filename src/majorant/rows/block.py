@@ -155,7 +155,7 @@ class Block(ABC):
         return float(np.max(self.s * (self.squared_norms() + self.b**2)))
 
     def every(self, step: int) -> Block:
-        """Every so-manieth row, weighed as many times; a copy, which does not hold on to the block."""
+        """Every `step`-th row with `step` times its weight: a copy, which does not keep the block alive."""
         step = min(step, self.n_samples)  # of one row at least, which stands for no more than there are
         # All columns, but copied: rows of a CSR block are a view of the whole of it.
         part = self.rows(slice(None, None, step)).columns(np.arange(self.n_features))

@@ -1,11 +1,11 @@
 """Several problems on the same rows, with one pass over them for the questions of all.
 
 Classes that are trained against the rest ask different questions of the same X. Where a pass is expensive,
-each of them runs in a thread of its own and waits with its question until all others have one too, or nobody
-has come for a while. (One may be busy, or wait for another: before Python 3.12 a `cached_property` holds a
-lock for all objects of its class.) Then one pass answers all questions, block by block, driven by the thread
-that started them: so Ctrl-C and those who watch are where they always are. Each adds up its answers in block
-order, as if it were alone; who shares a pass with whom changes nothing but the time.
+each problem runs in a thread of its own. A thread waits with its question until all other threads have one
+too, or until no question has come for `PATIENCE` seconds. (A thread may be busy, or wait for another one:
+before Python 3.12 a `cached_property` holds a lock for all objects of its class.) Then one pass answers all
+questions, block by block. The thread that started the problems runs the pass, so Ctrl-C and callbacks are
+handled in that thread. Each problem adds up its answers in block order: sharing a pass changes no result.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Question = Callable[["Block"], Any]
 _END = object()
 
 PATIENCE = 0.05
-"""Seconds without a newcomer after which a pass begins without those who are missing."""
+"""Seconds without a new question after which a pass begins without the missing ones."""
 
 
 class Together:
@@ -118,7 +118,7 @@ class Convoy:
                     travellers, self._waiting = self._waiting, []
                 self.after_interrupt = self._interrupted()
                 self._go([each for each in travellers if not self._turned_away(each)])
-        except BaseException as error:  # nobody shall wait for a driver who is gone
+        except BaseException as error:  # fail the questions that still wait for an answer
             self.break_up(error)
             raise
 

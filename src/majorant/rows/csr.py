@@ -207,7 +207,7 @@ def _narrow(indices: NDArray[Any], n_features: int) -> NDArray[Any]:
 
 
 def _pieces(lengths: NDArray[np.float64]) -> list[slice]:
-    """A list of rows of these lengths, cut where so many products of their entries have come together."""
+    """The rows, by their numbers of entries, in slices of about PRODUCTS products of two entries each."""
     done = np.cumsum(lengths * lengths)
     if not len(done) or done[-1] <= PRODUCTS:
         return [slice(0, len(done))]

@@ -41,14 +41,18 @@ from majorant.rows.threads import alone
 
 __all__ = ["Cluster", "DaskRows", "current_client"]
 
-# Seconds after which those who have not answered are looked at; without any answer, after which their blocks
-# are loaded elsewhere, not by workers that have not been seen for so long; after which a scheduler that
-# cannot be reached is lost, and one without any worker. How often blocks are loaded.
+# Seconds between two looks at the tasks that have no answer yet.
 LOOK = 1.0
+# Seconds without an answer after which the blocks of a task are loaded by other workers.
 PATIENCE = 60.0
+# Seconds since its last heartbeat after which a worker counts as silent and gets no such blocks; and seconds
+# without an answer after which the cluster is asked whether it has any worker.
 SILENT = 5.0
+# Seconds after which a scheduler that cannot be reached counts as lost.
 LOST = 15.0
+# Seconds after which a scheduler without any worker counts as lost.
 ALONE = 120.0
+# How many times blocks are loaded before the fit gives up.
 TRIES = 50
 
 # Up to how many bytes a question goes along with the task of each block.

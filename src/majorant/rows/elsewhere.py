@@ -3,7 +3,7 @@
 A place puts a question to all of its blocks, at the price of a pass over a disk, or of a round trip to a
 cluster. Rows are a view of a place: a function of a block, such as "this class against the rest", "without
 the rows of that fold", "some columns only". What is asked of several views of one place is asked at once:
-`ask_each` by whoever has all questions in hand, a `Convoy` for problems that are solved in threads.
+`ask_each` takes a list of questions, a `Convoy` collects those of problems that are solved in threads.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class ViewedRows(Rows):
         return some
 
     def weighed(self, view: View, n_samples: int) -> Self:
-        """All rows of this place as they are, but with other weights, so many of them not zero."""
+        """All rows of this place with other weights, of which `n_samples` are not zero."""
         return type(self)(self.place, n_samples, self.n_features, view, weighed=view)
 
     def against_the_rest(self, code: int) -> Self:

@@ -97,7 +97,7 @@ class MemoryRows(Rows):
         return part
 
     def partition(self, least_entries: int = 0) -> list[Block]:
-        """The rows in blocks of at least so many entries: what the user has cut, or one block cut evenly.
+        """The rows in blocks of `least_entries` or more: what the user has cut, or one block cut evenly.
 
         Where every block has a matrix of its own, that should be small beside the block.
         """

@@ -54,7 +54,7 @@ class LossSum:
 class Audit:
     """What a certificate needs: the loss at θ by class, and the squared lengths of the active columns.
 
-    The lengths are left out, `squares` is empty, where nobody asks for them.
+    The lengths are left out, `squares` is empty, where they are not asked for.
     """
 
     negative: LossSum
@@ -213,7 +213,7 @@ class Every:
 
 @dataclass(frozen=True)
 class Some:
-    """The question for as many rows as have so many entries; at least so many apart."""
+    """Every k-th row, with k such that a block's sample has about `entries` entries, and k ≥ `least_step`."""
 
     entries: int
     least_step: int

@@ -33,10 +33,10 @@ __all__ = [
 ]
 
 DEFAULT_MEMORY = 10**9
-"""Bytes that a fit keeps of the rows, if nobody says how many."""
+"""Bytes that a fit keeps of the rows, by default."""
 
 BLOCK_BYTES = 4 * 2**20
-"""How large a block is in memory, if nobody says: small enough for the cache of a processor."""
+"""Bytes of a block in memory, by default: small enough for the cache of a processor."""
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY_UNITS = {f"{unit}I": 1024**power for power, unit in enumerate(_UNITS) if unit}
@@ -213,7 +213,7 @@ def from_arrays(
     rows_per_block: int,
     memory: int | str = DEFAULT_MEMORY,
 ) -> Source:
-    """A source of rows that are in memory, in blocks of so many: for trying things out."""
+    """A source of rows that are in memory, in blocks of a given number of rows: for trying things out."""
     source = ArraySource(X, y, sample_weight, cuts=range(rows_per_block, X.shape[0], rows_per_block))
     source.memory = n_bytes(memory)
     return source

@@ -33,7 +33,7 @@ _here = threading.local()
 
 
 def blocks_for(entries: int, least: float) -> int:
-    """The number of blocks for so many entries: a power of two, so that all cores have as much to do.
+    """The number of blocks for a number of entries: a power of two, so that all cores have as much to do.
 
     From `least` entries on there are two blocks, and more while each has `ENTRIES_PER_BLOCK` and `least`.
     """

@@ -75,7 +75,7 @@ def require_suitable(solver: Solver, objective: Objective) -> None:
 
 
 def size_objection(entries: int, what: str) -> str | None:
-    """The objection of a solver that needs a dense array of so many entries."""
+    """The objection of a solver that needs a dense array with this number of entries."""
     if entries <= MAX_DENSE_ENTRIES:
         return None
     gigabytes = entries * 8 / 2**30

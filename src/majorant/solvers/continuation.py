@@ -34,9 +34,9 @@ SETTLED = 1e-14
 # The gap of a start up to which Newton's steps on Φ itself are fewer than those on surrogates before it.
 NEAR = 0.3
 
-# A ridge of this size, relative to the curvature of the loss, solved for so many steps, tells the size of the
-# coefficients with next to no penalty; a fainter one is near a convex potential that is weak: whose slopes
-# are at most so steep compared to the pull of the loss.
+# The strength of a ridge, relative to the curvature of the loss, whose solution tells the size of the
+# coefficients with next to no penalty, and the steps to that solution. FAINT_RIDGE stands for a convex
+# potential that is weak: its largest slope is at most WEAK times the largest gradient of the loss at zero.
 RIDGE = 1e-3
 RIDGE_STEPS = 6
 FAINT_RIDGE = 1e-6

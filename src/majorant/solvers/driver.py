@@ -79,7 +79,7 @@ def solve(
     Returns
     -------
     Result
-        Also after Ctrl-C (`Status.INTERRUPTED`), with the last iterate: whoever called decides what to do.
+        Also after Ctrl-C (`Status.INTERRUPTED`), with the last iterate: the caller decides what to do.
     """
     problem: Any = objective  # each solver takes one kind, and the estimators see to that
     require_suitable(solver, problem)
@@ -151,7 +151,7 @@ class _Run:
     def _take(self, n: int, iterate: Iterate) -> Status | None:
         """Measure an iterate, off the clock, and say whether to stop there."""
         if isinstance(iterate, Provisional):
-            # Only its Φ is known; nobody shall take a gradient from it.
+            # Only its Φ is known: the gradient is nan, so that no code can use it by mistake.
             unknown = np.full_like(iterate.theta, np.nan)
             at = Evaluated(iterate.theta, iterate.value, unknown, carried=True)
             certificate = self.certificate

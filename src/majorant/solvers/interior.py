@@ -39,9 +39,9 @@ from majorant.solvers.dense import TINY, ScaledRows, equations, norms, small_eno
 from majorant.status import Evaluated, Iterate, Matrix, Provisional, Vector
 
 MAX_STEPS = 100
-# Iterates of another method, underway or not, after which this one takes over; one more for so many entries
-# of X, since a step of this one costs that of many others where the rows are many. (On mushrooms, with 0.9
-# million entries, Newton's method takes up to 21 steps and 35 ms, this one half a second.)
+# Iterates of another method, underway or not, after which this one takes over; and one more for every
+# ENTRIES_OF_A_STEP entries of X, since with many rows a step of this method costs many of the other. (On
+# mushrooms, with 0.9 million entries, Newton takes up to 21 steps and 35 ms, this method half a second.)
 PATIENCE_WITH_OTHERS = 12
 ENTRIES_OF_A_STEP = 10_000
 # A point underway on rows that are not in memory costs no pass over them: its share of an iterate.
@@ -53,14 +53,14 @@ FINISHING = 4
 PATIENCE = 20
 ACCURATE = 1e-8
 PATIENCE_IF_ACCURATE = 4
-# A value so small, relative to that at zero, may be exactly zero a little further out.
+# A value below this share of the value at zero may be exactly zero a little further out.
 VANISHING = 1e-20
 BEYOND = 1e-6
 # The relative gap at which the method ends.
 GAP = 1e-11
 # How much of the way to the boundary a step may go.
 TO_BOUNDARY = 0.99
-# A coefficient whose penalty is below so many times μ is taken for zero.
+# A coefficient whose penalty is below this multiple of μ is taken for zero.
 ZERO_WIDTHS = 30.0
 # How many times Φ the width of a cone, κδ, is at most.
 WIDE = 1e6

@@ -399,7 +399,7 @@ def _rounds(
 
 
 class Workspace:
-    """The arrays that sweeps over so many features and rows write to, allocated once."""
+    """The arrays that sweeps write to, allocated once for a number of features and rows."""
 
     def __init__(self, n_features: int, slacks: Vector | Matrix) -> None:
         C = 1 if slacks.ndim == 1 else slacks.shape[1]

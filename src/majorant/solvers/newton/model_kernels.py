@@ -46,7 +46,7 @@ def minimise_on_model(H, theta, r, slopes, ridge, sweeps, accuracy, moved, gradi
 def descend_on_model(H, r, theta, slopes, ridge, sweeps, tolerance):
     """Cyclic coordinate descent on ½θᵀHθ - c·θ + Σ_j (slopes_j |θ_j| + ridge_j θ_j²/2), in place.
 
-    r = Hθ - c is kept up to date. Stops after so many sweeps, or when no coordinate was off by more than the
+    r = Hθ - c is kept up to date. Stops after `sweeps` sweeps, or when no coordinate was off by more than the
     tolerance, in units of the square root of its curvature; returns the largest such error of the last sweep.
     """
     worst = 0.0

@@ -182,7 +182,7 @@ def minimise_on_support(objective: Objective, H: Matrix, at: Evaluated) -> tuple
 
 
 def _sweeps(entries: int) -> int:
-    """Sweeps between two solves on the support, for Hessians with so many entries."""
+    """The number of sweeps between two solves on the support, by the number of entries of the Hessians."""
     return int(min(max(tuning.SWEEP_FLOPS / entries, tuning.LEAST_SWEEPS), tuning.MOST_SWEEPS))
 
 

@@ -62,5 +62,5 @@ class SampledHessian:
 
 
 def large_enough(sample: Rows, size: int) -> bool:
-    """Whether a sample can tell how the curvature of so many coefficients changes."""
+    """Whether a sample is large enough to tell how a Hessian of this size changes."""
     return sample.n_samples >= tuning.SAMPLED_ROWS_PER_FEATURE * size
