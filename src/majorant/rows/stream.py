@@ -51,7 +51,7 @@ def read_ahead(load: Callable[[int], Answer], order: Sequence[int]) -> Generator
 def _in_order(
     pool: ThreadPoolExecutor, task: Callable[[int], Answer], order: Sequence[int], *, ahead: int
 ) -> Generator[Answer, None, None]:
-    """task(i) for every i, by a pool of threads, at most `ahead` of them before their turn; the answers are in order.
+    """task(i) for every i in order, by a pool of threads that work at most `ahead` tasks in advance.
 
     An error in a thread is raised here, when its turn has come. Nothing is left running, however it ends.
     """
