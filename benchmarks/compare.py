@@ -1,6 +1,9 @@
 """Time to a relative gap of 1e-3 and 1e-6, ours against every peer, cell by cell.
 
     MAJORANT_DATA=… python benchmarks/compare.py [--data w8a a9a …] [--paper] [--out DIRECTORY]
+    python benchmarks/compare.py --data text wide sparse dense tall [--out DIRECTORY]
+
+The second line runs on data that are made by `sparse_svm/datasets/simulated.py`.
 
 Runs the solvers of `sparse_svm/` (which `benchopt run benchmarks/sparse_svm` runs as well). Each climbs
 a ladder of tolerances until it is within the smallest gap; its time to a gap is that of the fastest fit that
@@ -187,10 +190,11 @@ def main():
     parser.add_argument("--paper", action="store_true", help="add every method of the paper")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
-    read = load(HERE / "datasets" / "files.py", "load")
+    simulated = HERE / "datasets" / "simulated.py"
     results = {}
     for data in options.data:
-        X, y = read(data)
+        made = data in load(simulated, "KINDS")
+        X, y = load(simulated if made else HERE / "datasets" / "files.py", "load")(data)
         pair = product_pair(X)
         for penalty, strength in CELLS:
             key = f"{data} | {penalty} {'λmax × ' if penalty == 'l1' else ''}{strength:g}"

@@ -5,7 +5,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 HERE = Path(__file__).parent.parent / "benchmarks" / "sparse_svm"
@@ -54,3 +56,21 @@ def test_data_sets_of_files_are_skipped_where_there_are_none(benchmark, monkeypa
     assert objective().skip(**data) == (False, None)
     assert data["y"].tolist() == [-1.0, 1.0]
     check(None, files.Dataset)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [("small", (2_000, 200)), ("text", (6_000, 20_000)), ("wide", (800, 100_000)), ("dense", (2_600, 500))],
+)
+def test_simulated_data_are_the_same_each_time(benchmark, kind, shape):
+    simulated = benchmark("datasets/simulated.py")
+    X, y = simulated.load(kind)
+    again = simulated.Dataset.get_instance(kind=kind).get_data()
+    assert X.shape == shape
+    assert set(y) == {-1.0, 1.0}
+    assert 0.2 < np.mean(y > 0) < 0.8
+    assert (again["X"] != X).sum() == 0
+    assert np.array_equal(y, again["y"])
+    if sp.issparse(X):
+        assert X.indices.dtype == np.int32
+        assert X.has_canonical_format
