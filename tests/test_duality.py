@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from conftest import random_problem
 
+from majorant.duality import Dual
 from majorant.objective import Objective
 from majorant.potentials import L1, L2, Hyperbolic, Potential, Welsch, Zero
 from majorant.rows import MemoryRows
@@ -55,6 +56,14 @@ def test_the_dual_value_is_below_the_minimum_and_reaches_it(potential, eta, inte
             assert (1.0 - certificate.gap) * at.value <= best.iterate.value * (1.0 + 1e-12)
         if distance == 1e-4:
             assert certificate.gap < 1e-2, "the bound is no use near the optimum"
+
+
+@pytest.mark.parametrize(("potential", "eta"), [(L1(1.0), 0.0), (L1(1.0), 0.3), (L2(1.0), 0.0)])
+def test_a_negative_sum_of_dual_variables_proves_nothing(potential, eta):
+    """What features without penalty take off the sum may be more than the sum: no scale is negative."""
+    theta, pull = np.zeros((1, 3)), np.full((1, 3), 1e-3)
+    assert Dual(potential, np.ones(2), eta).value(theta, -1.0, 1.0, pull) == 0.0
+    assert Dual(potential, np.ones(2), eta).value(theta, 1.0, 1.0, pull) > 0.0
 
 
 def test_the_estimate_is_the_gap_where_the_intercept_is_at_its_best():

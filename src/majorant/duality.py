@@ -102,6 +102,8 @@ class Dual:
             longest = 1.0 / max(float((size / self._limit).max(initial=0.0)), TINY)
         if self._any_free:
             linear -= 2.0 * float(size[self.free] @ column_norms(W[:, self.free]))
+        if not linear > 0.0:  # the best scale would be negative, and negative α prove nothing
+            return 0.0
         if self.eta == 0.0 and self.potential.homogeneous:  # no conjugate: the best scale is known
             t = min(longest, 0.5 * linear / square)
             return max(0.0, t * linear - t * t * square)
