@@ -9,12 +9,13 @@ import pytest
 import scipy.sparse as sp
 from conftest import ElsewhereRows
 
+from majorant import SparseSVC
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
 from majorant.potentials import L1, Hyperbolic
 from majorant.rows import MemoryRows, StreamRows
 from majorant.rows.memory import make_block
-from majorant.rows.sources import ArraySource
+from majorant.rows.sources import ArraySource, from_arrays
 from majorant.rows.stream import Reader
 from majorant.solvers import Newton, solve
 from majorant.solvers.newton import out_of_core, subsample_start, tuning
@@ -214,3 +215,14 @@ def test_a_sample_has_as_many_entries_as_asked_for(rows, monkeypatch):
     assert 1000 <= entries <= 2600
     weight, whole = (sum(block.s.sum() for block in part.blocks) for part in (sample, rows))
     assert weight == pytest.approx(whole, rel=0.2)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "hyperbolic"])
+def test_the_intercept_moves_if_no_feature_does(penalty):
+    """Of 3,100 features, more than a Hessian has room for, none is pulled hard enough to be chosen."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((400, 3100), density=0.01, rng=rng, format="csr")
+    y = np.where(np.arange(400) % 4 == 0, -1, 1)
+    model = SparseSVC(penalty, lam=1e4).fit(from_arrays(X, y, rows_per_block=100))
+    assert model.converged_
+    assert model.intercept_[0] == pytest.approx(0.5)  # the mean label

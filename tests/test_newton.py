@@ -13,7 +13,7 @@ from majorant.potentials import L1, L2, Hyperbolic, Potential, Welsch, Zero
 from majorant.rows import MemoryRows
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers import Newton, solve
-from majorant.solvers.newton.dual_newton import suits
+from majorant.solvers.newton.dual_newton import dual_newton_applies
 from majorant.status import Status
 from majorant.testing import check_potential
 
@@ -192,7 +192,7 @@ def test_a_concave_potential_with_a_kink_is_solved_by_its_tangents(solver):
 
 
 def test_more_unpenalised_features_than_a_gram_matrix_holds(monkeypatch):
-    monkeypatch.setattr("majorant.solvers.newton.tuning.CD_SUPPORT", 10)
+    monkeypatch.setattr("majorant.solvers.newton.tuning.CD_HESSIAN_ENTRIES", 11**2)
     X, y = wide(n=200, p=20)
     objective = Objective(MemoryRows(X, y), L1(1.0), 1.0, np.zeros(20))
     result = solve(Newton(gram_features=0), objective, tol=1e-8, max_iter=20_000)
@@ -211,7 +211,7 @@ def test_the_row_side_agrees_with_the_feature_side(potential, sparse, intercept)
     factor = rng.uniform(0.5, 2.0, X.shape[1])
     rows = MemoryRows(sp.csr_matrix(X) if sparse else X, y, s, intercept=intercept, cuts=(11,))
     objective = Objective(rows, potential, 0.01, factor)
-    assert suits(objective, rows)
+    assert dual_newton_applies(objective, rows)
     row, feature = (
         solve(Newton(gram_features=limit), objective, tol=1e-9, max_iter=3000) for limit in (0, 1000)
     )
@@ -227,11 +227,11 @@ def test_the_row_side_agrees_with_the_feature_side(potential, sparse, intercept)
 def test_the_row_side_is_for_quadratic_penalties_on_all_features():
     X, y = wide()
     rows = MemoryRows(X, y)
-    assert not suits(Objective(rows, Hyperbolic(1.0, 0.1)), rows)
-    assert not suits(Objective(rows, Zero()), rows)
-    assert not suits(Objective(rows, L2(1.0), 0.0, np.append(0.0, np.ones(89))), rows)
+    assert not dual_newton_applies(Objective(rows, Hyperbolic(1.0, 0.1)), rows)
+    assert not dual_newton_applies(Objective(rows, Zero()), rows)
+    assert not dual_newton_applies(Objective(rows, L2(1.0), 0.0, np.append(0.0, np.ones(89))), rows)
     tall = MemoryRows(X.T, np.ones(90))
-    assert not suits(Objective(tall, L2(1.0)), tall)
+    assert not dual_newton_applies(Objective(tall, L2(1.0)), tall)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -1,5 +1,8 @@
 """The parts that Newton's method is made of, each by itself: subproblems, working set, line search, start."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,13 +14,14 @@ from majorant.potentials import L1, L2, Hyperbolic
 from majorant.rows import MemoryRows
 from majorant.rows.columns import Columns
 from majorant.rows.quadratic import ActiveQuadratic
+from majorant.solvers import solve
 from majorant.solvers.continuation import Continuation
 from majorant.solvers.line_search import step_towards
 from majorant.solvers.newton import Newton, cd_kernels, tuning
 from majorant.solvers.newton import quadratic_subproblem as subproblem
 from majorant.solvers.newton.newton_equations import newton_direction
 from majorant.solvers.newton.working_set import features_to_watch
-from majorant.status import Evaluated, Provisional
+from majorant.status import Evaluated, Provisional, Status
 
 FEATURES = 12
 FACTOR = np.append(0.0, np.linspace(0.5, 2.0, FEATURES - 1))
@@ -249,3 +253,55 @@ def test_the_way_over_surrogates_never_leads_upwards(classes):
     assert all(isinstance(at, Provisional) for at in way.over_surrogates())
     assert np.all(np.diff([start.value, *values, way.end.value]) <= 1e-12 * start.value)
     assert objective.estimate(way.end).error < 1e-3
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_what_coordinate_descent_keeps_does_not_keep_the_rows_alive(classes):
+    objective = problem(L1(2.0), classes, sparse=True)
+    rows = weakref.ref(objective.rows)
+    gc.collect()
+    gc.disable()
+    try:
+        assert solve(Newton(gram_features=0), objective, tol=1e-8).status is Status.CONVERGED
+        del objective
+        assert rows() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("gram_features", [0, 1000], ids=["coordinate descent", "Gram matrix"])
+def test_what_a_joint_run_has_left_is_not_for_one_of_its_classes(gram_features):
+    solver = Newton(gram_features=gram_features)
+    joint = problem(L1(2.0), 3, sparse=True)
+    fresh = solve(solver, Objective(problem(L1(2.0), 3, sparse=True).rows, L1(2.0)), tol=1e-8)
+    solve(solver, joint, tol=1e-8)
+    after = solve(solver, Objective(joint.rows, L1(2.0)), tol=1e-8)
+    assert after.n_iter == fresh.n_iter
+    assert np.array_equal(after.iterate.theta, fresh.iterate.theta)
+
+
+def test_a_support_as_large_as_allowed_has_a_newton_step(monkeypatch):
+    """Hessians have a row more than the support has features."""
+    objective = problem(L1(0.5), sparse=True)
+    reference = solve(Newton(), objective, tol=1e-9)
+    count = np.count_nonzero(reference.iterate.theta[:-1])
+    for size in (count, count + 1):
+        monkeypatch.setattr(tuning, "CD_HESSIAN_ENTRIES", size**2)
+        for cost in ("STEP_NS", "PASS_NS", "UPDATE_NS", "FLOP_NS"):  # Newton steps are due at once
+            monkeypatch.setattr(tuning, cost, 0.0)
+        found = solve(Newton(gram_features=0), problem(L1(0.5), sparse=True), tol=1e-9, max_iter=10_000)
+        assert found.iterate.value == pytest.approx(reference.iterate.value, rel=1e-8)
+
+
+@pytest.mark.parametrize("potential", [L2(1.0), Hyperbolic(0.1, 1e-2)])
+def test_models_without_an_intercept_are_minimised(potential):
+    """Its row of the Hessian is zero: Cholesky must not fail for that."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(60) > 0, 1.0, -1.0)
+    objective = Objective(MemoryRows(X, y, intercept=False), potential)
+    H, at = model_at(objective, size=0.0)
+    theta, fall = subproblem.minimise_model(objective, H, at, 1e-6)
+    assert fall > 0.0
+    assert theta[-1] == 0.0
+    assert violation(objective, H, at, theta) < 1e-4 * violation(objective, H, at, at.theta)

@@ -331,3 +331,31 @@ def test_kernels_work_where_nothing_can_be_cached(monkeypatch):
 
     monkeypatch.setattr(numba, "njit", njit)
     assert compiled(lambda x: x + 1)(2) == 3
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_class_without_an_active_row_adds_exactly_nothing(layout):
+    """Rounding in its place would be taken for dual variables, and prove what is not so."""
+    rng = np.random.default_rng(0)
+    X, y = 1e4 + rng.standard_normal((200, 40)), np.where(np.arange(200) % 2, 1.0, -1.0)
+    for label in (-1.0, 1.0):
+        rows = MemoryRows(LAYOUTS[layout](X), y, rng.random(200))
+        theta = np.append(np.full(40, 1e-6), 3.0 * label)
+        audit = rows.audit(theta, lengths=False)
+        silent, other = (audit.positive, audit.negative)[:: int(label)]
+        assert silent.value == 0.0
+        assert not silent.gradient.any()
+        assert np.array_equal(other.gradient, rows.loss(theta).gradient)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_loss_of_a_class_that_weighs_next_to_nothing_is_accurate(layout):
+    rng = np.random.default_rng(0)
+    X, y = 1e4 + rng.standard_normal((200, 40)), np.where(np.arange(200) % 2, 1.0, -1.0)
+    for label in (-1.0, 1.0):
+        s = np.where(y == label, 1e-12, 1.0) * rng.random(200)
+        audit = MemoryRows(LAYOUTS[layout](X), y, s).audit(np.append(np.zeros(40), 0.1), lengths=False)
+        light = (audit.positive, audit.negative)[:: int(label)][0]
+        mine = y == label
+        slopes = -2.0 * (s * y * (1.0 - y * 0.1))[mine]
+        np.testing.assert_allclose(light.gradient[:-1], slopes @ X[mine], rtol=1e-10)

@@ -10,8 +10,8 @@ an iterate, one gets there by
 
 - shrinking the α of the class that weighs more, until both weigh the same: then Σ yα = 0 exactly;
 - taking the α of a point at which the features without any penalty are at their best, given the others
-  (`Objective.with_best_free_features`): then u_i = 0 for these but for rounding, for which twice |u_i w_i| is
-  taken off the bound;
+  (`Objective._with_best_free_features`): then u_i = 0 for these but for rounding, for which twice |u_i w_i|
+  is taken off the bound;
 - scaling all of them by one t, since |u_i| may not exceed c_i sup φ' where there is no ridge to take the
   rest. (The scale that is best for the first sum alone is tried as well.)
 

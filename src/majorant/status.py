@@ -75,7 +75,7 @@ class Certificate:
     """How far θ is from optimal, in numbers that anyone can compute again.
 
     `gap` bounds (Φ(θ) - min Φ)/Φ(θ), both without the constant Σ c_i φ(0); it is nan where nothing bounds it
-    (φ not convex). `stationarity` is by how much Newton's method promises to lower Φ, relative to Φ.
+    (φ not convex). `stationarity` is a predicted decrease of Φ, relative to Φ: see `objective.py`.
     """
 
     stationarity: float

@@ -158,17 +158,26 @@ class DenseBlock(Block):
         return Audit(negative, positive, negative + positive, squares)
 
     def _audit_loss(self, theta: Vector) -> Audit:
-        """The loss by class; a product with X beside the loss over all rows, which may be known."""
+        """The loss by class; a product with X beside the loss over all rows, which may be known.
+
+        The product is for the class that weighs less. What is left of the other one has the digits of the
+        loss; the other way round, the lighter class would be what rounding leaves of a difference.
+        """
         _, loss, slopes = self._loss_and_slopes(theta)
-        positive = np.where(self.y > 0.0, slopes, 0.0)
-        # s ρ²(v) = slope²/4s
-        squares = positive @ np.divide(
-            positive, 4.0 * self.s, out=np.zeros_like(positive), where=self.s > 0.0
-        )
-        mine = LossSum(float(squares), np.append(self._back(positive), self.b * positive.sum()))
-        gradient = loss.gradient - mine.gradient
-        gradient[-1] = self.b * np.where(self.y > 0.0, 0.0, slopes).sum()
-        return Audit(LossSum(max(loss.value - mine.value, 0.0), gradient), mine, loss, np.zeros(0))
+        by_class = [np.where(self.y < 0.0, slopes, 0.0), np.where(self.y > 0.0, slopes, 0.0)]
+        light = int(np.argmin([np.abs(each).sum() for each in by_class]))
+        mine, others = by_class[light], by_class[1 - light]
+        if not mine.any():
+            sums = [LossSum(0.0, np.zeros(len(theta))), loss]
+        else:
+            # s ρ²(v) = slope²/4s
+            squares = mine @ np.divide(mine, 4.0 * self.s, out=np.zeros_like(mine), where=self.s > 0.0)
+            lighter = LossSum(float(squares), np.append(self._back(mine), self.b * mine.sum()))
+            gradient = loss.gradient - lighter.gradient
+            gradient[-1] = self.b * others.sum()
+            sums = [lighter, LossSum(max(loss.value - lighter.value, 0.0), gradient)]
+        negative, positive = sums if light == 0 else sums[::-1]
+        return Audit(negative, positive, loss, np.zeros(0))
 
     def _audit_columns(self, slopes: Matrix, weights: Vector) -> tuple[Matrix, Vector]:
         """The slopes times X and the weighted square of each column's length: one pass."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import scipy.sparse as sp
@@ -120,6 +121,11 @@ class MemoryRows(Rows):
         for i in order:
             state = through(state, self.drawn[i])
         return state
+
+
+def same_rows(references: Sequence[ref[MemoryRows]], classes: Sequence[Rows]) -> bool:
+    """Whether these are the rows, class by class, that something was made for."""
+    return [reference() for reference in references] == list(classes)
 
 
 def make_block(X: Any, y: Vector, s: Vector, *, intercept: bool) -> Block:

@@ -60,7 +60,7 @@ class Audit:
     negative: LossSum
     positive: LossSum
     loss: LossSum
-    """Over both classes: the same bits as if only the loss had been asked for."""
+    """Over both classes; without lengths, the same bits as if only the loss had been asked for."""
     squares: Vector
 
     def columns(self, where: NDArray[np.intp]) -> Audit:

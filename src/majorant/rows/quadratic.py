@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -82,6 +83,7 @@ class ActiveQuadratic:
 
     def __init__(self, classes: Sequence[MemoryRows], theta: Vector, *, gram: bool = True) -> None:
         self.theta: Vector | None = theta  # where it is; nowhere while a step is tried
+        self.made_for = [ref(rows) for rows in classes]
         thetas = theta.reshape(len(classes), -1)
         # Each part has an H of its own, which should be small beside the rows.
         blocks = [rows.partition(2 * thetas.shape[1] ** 2 if gram else 0) for rows in classes]
@@ -173,8 +175,9 @@ class ActiveQuadratic:
 
     def settle(self, theta: Vector) -> None:
         """Bring H and c to where the margins are, which is θ."""
-        before, self.theta, self.fresh = self._diagonal, theta, False
+        before, self.fresh = self._diagonal, False
         self._gather()
         if np.any(before > CANCELLED * self._diagonal) and not all(part.block.exact for part in self.parts):
             parallel_map([part.build for part in self.parts])
             self._gather()
+        self.theta = theta

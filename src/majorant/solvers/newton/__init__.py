@@ -41,7 +41,7 @@ from majorant.solvers.continuation import Continuation, stronger_penalties
 from majorant.solvers.interior import or_interior_point
 from majorant.solvers.newton import tuning
 from majorant.solvers.newton.cd import cd_iterates
-from majorant.solvers.newton.dual_newton import dual_newton_iterates, suits
+from majorant.solvers.newton.dual_newton import dual_newton_applies, dual_newton_iterates
 from majorant.solvers.newton.gram import carried_start, gram_iterates
 from majorant.solvers.newton.newton_cg import newton_cg_iterates
 from majorant.solvers.newton.subsample_start import iterates_out_of_core
@@ -147,7 +147,7 @@ class Newton(Solver):
         classes = objective.in_memory or ()
         rows = classes[0]
         kinked, dense = not objective.potential.smooth, rows.dense
-        if suits(objective, rows):
+        if dual_newton_applies(objective, rows):
             return dual_newton_iterates
         gram = rows.n_features <= self.gram_features / math.sqrt(len(classes))
         if gram and (dense or _crowded(objective, rows)) and not (kinked and _singular(objective, rows)):

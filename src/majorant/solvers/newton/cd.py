@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.rows.block import Block
 from majorant.rows.columns import Columns
+from majorant.rows.memory import same_rows
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.line_search import step_towards
 from majorant.solvers.newton import tuning
@@ -37,12 +39,14 @@ def cd_iterates(objective: Objective, classes: Sequence[MemoryRows], theta: Vect
     The accuracy asked of a round shrinks geometrically: tied to the violation outside alone, rounds crawl.
     """
     rows = classes[0]
-    state = rows.kept.pop(_State, None) or _State(classes)
+    state: _State | None = rows.kept.pop(_State, None)
+    if state is None or not same_rows(state.made_for, classes):
+        state = _State(classes)
     state.objective, state.classes = objective, classes
     try:
         yield from _rounds(objective, state, objective.evaluate(theta))
     finally:
-        # The rows keep the state: not the other way round as well.
+        # The rows keep the state. It must not keep the rows: X would live until the next garbage collection.
         del state.objective, state.classes
         rows.kept[_State] = state
 
@@ -83,7 +87,7 @@ class _State:
     def __init__(self, classes: Sequence[MemoryRows]) -> None:
         from majorant.solvers.newton import cd_kernels
 
-        self.kernels = cd_kernels
+        self.kernels, self.made_for = cd_kernels, [ref(rows) for rows in classes]
         blocks = classes[0].blocks
         y, s = _labels(classes[0])
         self.counts = np.sum([block.column_counts for block in blocks], axis=0)
@@ -91,14 +95,19 @@ class _State:
         self.theta = np.zeros(0)
         self.codes: NDArray[np.intp] | None = None
         self.intercept = np.sqrt(s) * blocks[0].b
-        self.source = classes[0]
+        self._unlabelled: MemoryRows | None = None
         if len(classes) == 1:
             self.intercept *= y
         else:
             self.codes = np.argmax([_labels(rows)[0] for rows in classes], axis=0)
-            self.source = classes[0].relabelled(np.ones(len(y)), s)  # every row of the same sign
+            self._unlabelled = classes[0].relabelled(np.ones(len(y)), s)
         # Nanoseconds, roughly: in all, and of sweeps since the last Newton step.
         self.worked = self.spent = 0.0
+
+    @property
+    def source(self) -> MemoryRows:
+        """The rows whose columns are watched: of several classes, every row with the label 1."""
+        return self.classes[0] if self._unlabelled is None else self._unlabelled
 
     def begin(self, at: Evaluated, violations: Vector, goal: float) -> None:
         """Start at θ, with other features if some that are not watched violate."""
@@ -171,8 +180,8 @@ class _State:
     def newton_is_due(self) -> bool:
         """Whether the sweeps since the last step have cost as much as one would."""
         support = self._support()
-        small = len(support) <= tuning.CD_SUPPORT or len(self.classes) > 1
-        return len(support) > 0 and small and self.spent >= self._price(support)
+        possible = len(self.classes) > 1 or self._has_hessians(support)
+        return len(support) > 0 and possible and self.spent >= self._price(support)
 
     def _price(self, support: NDArray[np.intp]) -> float:
         """What Newton's method on the support costs."""

@@ -1,4 +1,4 @@
-r"""Fewer rows than features and a quadratic penalty: Newton's equations on the side of the rows.
+r"""Fewer rows than features and a quadratic penalty: Newton's equations in dual variables, one per row.
 
 With the penalty ½ wᵀDw, D = Diag(c λ + η) > 0, the minimiser of the model for the active rows A is
 
@@ -25,8 +25,8 @@ from majorant.solvers.newton import tuning
 from majorant.status import Iterate, Matrix, Vector
 
 
-def suits(objective: Objective, rows: MemoryRows) -> bool:
-    """Whether the row side applies, and is the smaller one."""
+def dual_newton_applies(objective: Objective, rows: MemoryRows) -> bool:
+    """Whether the dual equations, with an unknown per row, apply and are fewer."""
     if objective.other_classes or not objective.potential.quadratic:
         return False
     few = rows.n_samples <= min(tuning.DUAL_ROWS, rows.n_features)
@@ -53,16 +53,16 @@ def dual_newton_iterates(
     used = s > 0.0
     X = _rows(design, np.flatnonzero(used), y[used] / np.sqrt(s[used]))
     del design
-    side = _RowSide(_products(X, D), y[used], s[used], intercept=b > 0.0)
+    dual = _DualEquations(_products(X, D), y[used], s[used], intercept=b > 0.0)
     while True:
         check()
-        side.step()
-        theta = np.append(X.T @ side.a / D, side.beta)
+        dual.step()
+        theta = np.append(X.T @ dual.a / D, dual.beta)
         moved = objective.evaluate(theta)
         # From a start that is better than w = 0 the first steps may still be worse than it.
         if moved.value < at.value:
             at = moved
-        elif not side.settled:
+        elif not dual.settled:
             continue
         yield at
 
@@ -88,7 +88,7 @@ def _products(X: Matrix, D: Vector) -> Matrix:
     return K
 
 
-class _RowSide:
+class _DualEquations:
     """a and β, the margins that they give, and one step of Newton's method on them."""
 
     def __init__(self, K: Matrix, y: Vector, s: Vector, *, intercept: bool) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
+from majorant.rows.memory import same_rows
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.line_search import step_towards
 from majorant.solvers.newton import tuning
@@ -46,7 +47,8 @@ def _left_by_the_last_run(objective: Objective, theta: Vector) -> ActiveQuadrati
     # Where the answer depends on the way to it, the rounding of what was carried shall not decide.
     if quadratic is None or quadratic.theta is None or not objective.potential.convex:
         return None
-    return quadratic if np.array_equal(quadratic.theta, theta) else None
+    here = np.array_equal(quadratic.theta, theta) and same_rows(quadratic.made_for, objective.classes)
+    return quadratic if here else None
 
 
 def _evaluated(objective: Objective, quadratic: ActiveQuadratic, theta: Vector) -> Evaluated:

@@ -122,9 +122,14 @@ def _solve_by_class(objective: Objective, H: Hessians, diagonal: Vector, gradien
 
 
 def with_diagonal(H: Matrix, diagonal: Vector) -> Matrix:
-    """A copy of H with the numbers added to the diagonal entries of the features."""
+    """A copy of H with the numbers added to the diagonal entries of the features.
+
+    Without an intercept the last row and column of H are zero. 1 on their diagonal keeps β where it is.
+    """
     A = H.copy()
     A.flat[: -1 : len(A) + 1] += diagonal
+    if A[-1, -1] == 0.0:
+        A[-1, -1] = 1.0
     return A
 
 

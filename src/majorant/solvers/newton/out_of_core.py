@@ -90,9 +90,12 @@ def view(chosen: Features | None, theta: Vector, d: Vector | None, block: Block)
         shorter = np.array([block.s @ loss for loss in losses])
     p = (block.n_features if chosen is None else len(chosen)) + 1
     H, c = np.zeros((p, p)), np.zeros(p)
+    active = np.flatnonzero(margins < 1.0)
     if p > 1:
         part = block if chosen is None else block.columns(chosen)
-        part.add_rows(np.flatnonzero(margins < 1.0), 1.0, H, c)
+        part.add_rows(active, 1.0, H, c)
+    else:  # the intercept alone, which needs no entry of X
+        H[0, 0] = 2.0 * block.b**2 * block.s[active].sum()
     if chosen is None:
         block.mirror(H)
         value, gradient = float(block.s @ SquaredHinge.value(margins)), H @ theta - c

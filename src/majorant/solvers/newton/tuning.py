@@ -26,7 +26,8 @@ SINGULAR_FEATURES = 50
 # Features of dense rows from which on the Gram matrix of some of them is tried before that of all.
 WORKING_SET_FEATURES = 200
 
-# Rows up to which the row side is used: at some thousand, a factorisation takes as long as many passes.
+# Rows up to which the dual equations are used: with some thousand, factorising them takes as long as many
+# passes.
 DUAL_ROWS = 2500
 
 # Where a run starts ---------------------------------------------------------------------------------------
@@ -171,11 +172,9 @@ CD_ROUNDS_PER_CALL = 4
 # Rounds of sweeps and a Newton step before the gradient of all features is looked at again.
 CD_ROUNDS = 60
 
-# The largest support whose curvature is factorised.
-CD_SUPPORT = 2500
-
-# The most entries of the Hessians of all classes.
-CD_HESSIAN_ENTRIES = CD_SUPPORT**2
+# The most entries of the Hessians on the support, of all classes together: of one class, 2,500 features and
+# the intercept.
+CD_HESSIAN_ENTRIES = 2501**2
 
 # Newton steps at a time.
 CD_NEWTON_STEPS = 2
