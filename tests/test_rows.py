@@ -337,10 +337,11 @@ def test_kernels_work_where_nothing_can_be_cached(monkeypatch):
 def test_a_class_without_an_active_row_adds_exactly_nothing(layout):
     """Rounding in its place would be taken for dual variables, and prove what is not so."""
     rng = np.random.default_rng(0)
-    X, y = 1e4 + rng.standard_normal((200, 40)), np.where(np.arange(200) % 2, 1.0, -1.0)
+    # With 4,200 columns the loss is summed up in chunks of rows, whose rounding is not that of one product.
+    X, y = 1e4 + rng.standard_normal((200, 4200)), np.where(np.arange(200) % 2, 1.0, -1.0)
     for label in (-1.0, 1.0):
         rows = MemoryRows(LAYOUTS[layout](X), y, rng.random(200))
-        theta = np.append(np.full(40, 1e-6), 3.0 * label)
+        theta = np.append(np.full(4200, 1e-9), 3.0 * label)
         audit = rows.audit(theta, lengths=False)
         silent, other = (audit.positive, audit.negative)[:: int(label)]
         assert silent.value == 0.0
