@@ -179,7 +179,7 @@ class Objective:
     def _gradient_at_zero(self) -> Matrix:
         return np.stack([rows.loss_at_zero.gradient for rows in self.classes])
 
-    @property
+    @cached_property
     def loss_at_zero(self) -> float:
         """The loss at θ = 0, of all classes."""
         return sum(rows.loss_at_zero.value for rows in self.classes)
@@ -393,11 +393,12 @@ class Objective:
         units = np.sqrt(curvature) * math.sqrt(at.value)
         return 0.5 * float(np.max(np.divide(g, units, out=np.zeros_like(g), where=units > 0.0) ** 2))
 
-    def estimate(self, at: Evaluated) -> Certificate:
+    def estimate(self, at: Evaluated, lower_bound: float = -math.inf) -> Certificate:
         """The part of the certificate that decides, as far as it is known without a pass over the rows.
 
         The gap is the true one if the intercept is at its best; if not, what balancing the classes will cost
-        is known to first order. The stationarity is a lower bound of the true one.
+        is known to first order. The stationarity is a lower bound of the true one. `lower_bound` is what is
+        known of the minimum from other points.
         """
         if not self.bounded:
             return Certificate(self.stationarity(at))
@@ -405,12 +406,12 @@ class Objective:
         linear = 2.0 * loss - float(at.theta @ at.loss_gradient)
         theta, gradient = self.matrix(at.theta), self.matrix(at.loss_gradient)
         bound = self._dual.value(theta, linear, loss, -gradient)
-        bound -= 2.0 * sum(map(abs, (theta[:, -1] * gradient[:, -1]).tolist()))
+        bound -= 2.0 * float(np.abs(theta[:, -1] * gradient[:, -1]).sum())
         if len(self.free):
             rows = [LossSum(loss, row) for row in gradient]
             if not all(self._free_features_balance(row, NEAR_BALANCE) for row in rows):
                 bound = 0.0
-        bound = max(bound, at.lower_bound)
+        bound = max(bound, at.lower_bound, lower_bound)
         return Certificate(math.nan, self.relative_gap(at.value, bound))
 
     @cached_property

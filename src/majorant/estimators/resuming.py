@@ -14,6 +14,7 @@ from majorant.callbacks import Callback, Checkpoint
 from majorant.callbacks.base import can_begin_at
 from majorant.errors import ClusterLostError, OutputError
 from majorant.estimators.streams import UNKNOWN, keep_stream
+from majorant.rows import MemoryRows
 from majorant.status import Evaluated, Matrix, Record, Status
 
 if TYPE_CHECKING:
@@ -31,14 +32,14 @@ def resumable(
     says how to go on from them.
     """
     saving = _saving(estimator, checkpoint)
-    trail = _Trail(training)
+    trail = None if isinstance(training.rows[0], MemoryRows) else _Trail(training)
     try:
-        yield (trail,) if saving is None else (trail, saving)
+        yield [callback for callback in (trail, saving) if callback is not None]
     except BaseException as error:
         if saving is not None:
             with suppress(OSError, OutputError):  # the first error is the one to tell of
                 saving.save()
-        if isinstance(error, ClusterLostError):
+        if isinstance(error, ClusterLostError) and trail is not None:
             raise _how_to_go_on(error, estimator, trail, saving) from error
         raise
     if saving is not None and saving is not checkpoint and estimator.status_ is not Status.INTERRUPTED:

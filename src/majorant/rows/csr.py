@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from majorant.interrupts import check
 from majorant.rows import kernels
 from majorant.rows.block import Block, Indices
 from majorant.rows.protocol import Audit, LossSum
+from majorant.rows.threads import blocks_for, parallel_map
 from majorant.status import Matrix, Vector
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 # Products of two entries of a row that are added up in one go: a few tenths of a second, after which somebody
 # may want to end it.
 PRODUCTS = 1e8
+# The same, from which on the rows are added by several threads: about a millisecond.
+LEAST_PRODUCTS = 1.5e6
 # Entries compared at a time, so that what numpy makes of them stays in the cache.
 PIECE = 16_384
 
@@ -111,9 +114,22 @@ class CsrBlock(Block):
             )  # fmt: skip
 
     def add_rows(self, rows: Indices, sign: float, H: Matrix, c: Vector) -> None:
-        for part in _pieces(self._lengths[rows]):
-            check()
-            kernels.add_rows(*self._csr, self.y, self.s, self.b, rows[part], sign, H, c)
+        squares = self._lengths[rows] ** 2
+        # Each share of the rows has an H of its own.
+        count = blocks_for(int(squares.sum()), max(LEAST_PRODUCTS, 2 * H.size))
+        bounds = [len(rows) * k // count for k in range(count + 1)]
+
+        def add(start: int, stop: int) -> tuple[Matrix, Vector]:
+            total = (H, c) if start == 0 else (np.zeros_like(H), np.zeros_like(c))
+            for part in _pieces(squares[start:stop]):
+                check()
+                chosen = rows[start:stop][part]
+                kernels.add_rows(*self._csr, self.y, self.s, self.b, chosen, sign, *total)
+            return total
+
+        for own, border in parallel_map([partial(add, *pair) for pair in pairwise(bounds)])[1:]:
+            H += own
+            c += border
 
     @property
     def _lengths(self) -> NDArray[np.float64]:
@@ -124,7 +140,7 @@ class CsrBlock(Block):
     @cached_property
     def _pieces(self) -> list[slice]:
         """The rows in pieces that do not take long, even if all of them are added to a Gram matrix."""
-        return _pieces(self._lengths)
+        return _pieces(self._lengths**2)
 
     @staticmethod
     def mirror(H: Matrix) -> None:
@@ -135,6 +151,10 @@ class CsrBlock(Block):
         product.fill(0.0)
         kernels.active_product(*self._csr, self.s, self.b, active, d, product)
         return product
+
+    def dual_epoch(self, order: Indices, inverse: Vector, theta: Vector) -> None:
+        """One step of dual coordinate descent for each row, from zero: see `kernels.dual_epoch`."""
+        kernels.dual_epoch(*self._csr, self.y, self.s, self.b, order, inverse, theta)
 
     # Parts of it -------------------------------------------------------------------------------
 
@@ -206,9 +226,9 @@ def _narrow(indices: NDArray[Any], n_features: int) -> NDArray[Any]:
     return indices.astype(np.uint32) if n_features < 2**32 and indices.itemsize == 8 else _unsigned(indices)
 
 
-def _pieces(lengths: NDArray[np.float64]) -> list[slice]:
-    """The rows, by their numbers of entries, in slices of about PRODUCTS products of two entries each."""
-    done = np.cumsum(lengths * lengths)
+def _pieces(products: NDArray[np.float64]) -> list[slice]:
+    """The rows, by their numbers of products of two entries, in slices of about PRODUCTS products each."""
+    done = np.cumsum(products)
     if not len(done) or done[-1] <= PRODUCTS:
         return [slice(0, len(done))]
     ends = np.searchsorted(done, np.arange(PRODUCTS, done[-1], PRODUCTS)) + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import add
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,7 @@ class DenseBlock(Block):
         )
         self._step = max(1, len(X)) if direct else CHUNK
         self._by_columns = abs(X.strides[0]) < abs(X.strides[1])
+        self._in_one_part = self._parts(len(X)) == 1
 
     @property
     def n_features(self) -> int:
@@ -66,19 +67,23 @@ class DenseBlock(Block):
             part = slice(first, min(first + step, stop))
             yield part, np.asarray(self.X[part], dtype=np.float64)
 
+    def _parts(self, length: int) -> int:
+        """How many parts a list of rows is worked on in, by its length."""
+        return blocks_for(length * self.n_features, max(LEAST_ENTRIES, 2 * CHUNK * self.n_features))
+
     def _by_parts(self, question: Callable[[slice], Answer], length: int | None = None) -> list[Answer]:
         """The answers for parts of the rows, or of a list of that length."""
         n = self.n_samples if length is None else length
-        count = blocks_for(n * self.n_features, max(LEAST_ENTRIES, 2 * CHUNK * self.n_features))
+        count = 1 if self._in_one_part else self._parts(n)
         if count == 1:
             check()
             return [question(slice(0, n))]
         bounds = [n * k // count for k in range(count + 1)]
         return parallel_map([partial(question, slice(a, b)) for a, b in pairwise(bounds)])
 
-    def _image(self, d: Vector) -> Vector:
-        """Xd."""
-        scores = np.empty(self.n_samples)
+    def _image(self, d: Vector, out: Vector | None = None) -> Vector:
+        """Xd, written to `out` if that is given."""
+        scores = np.empty(self.n_samples) if out is None else out
 
         def fill(rows: slice) -> None:
             for part, X in self._chunks(self._step, rows):
@@ -198,9 +203,9 @@ class DenseBlock(Block):
         sums, squares = (reduce(add, answers) for answers in zip(*self._by_parts(of), strict=True))
         return sums, squares
 
-    def image(self, d: Vector) -> Vector:
+    def image(self, d: Vector, out: Vector | None = None) -> Vector:
         # In place where it can be: on tall data these vectors are as much work as the product.
-        scores = self._image(d[:-1])
+        scores = self._image(d[:-1], out)
         scores += self.b * d[-1]
         scores *= self.y
         return scores
@@ -209,56 +214,54 @@ class DenseBlock(Block):
         if not len(rows):
             return
         root = np.sqrt(2.0 * self.s[rows])
-        # The labels as one more column: its products with the others are c.
-        labelled = root * self.y[rows]
+        N = self.n_features
 
-        def products(share: slice) -> Matrix:
-            chosen, roots, labels = rows[share], root[share], labelled[share]
-            square = np.zeros((len(c) + 1, self.n_features))
-            buffer = np.empty(min(GATHERED, len(chosen)) * self.n_features, dtype=self.X.dtype)
-            for start in range(0, len(chosen), GATHERED):
+        def products(share: slice) -> list[Matrix]:
+            # Two more columns, the intercept's and the labels: their products with the others are the border
+            # of H, and c.
+            count = min(GATHERED, share.stop - share.start)
+            gathered, design = np.empty((count, N), dtype=self.X.dtype), np.empty((count, N + 2))
+            total = None
+            for start in range(share.start, share.stop, GATHERED):
                 check()
-                part = slice(start, start + GATHERED)
-                X = self._gather(chosen[part], buffer)
-                X *= roots[part, np.newaxis]
-                square[:-2] += X.T @ X
-                square[-2] += roots[part] @ X
-                square[-1] += labels[part] @ X
-            return square
+                part = slice(start, min(start + GATHERED, share.stop))
+                chosen, Z = rows[part], design[: part.stop - start]
+                if self._by_columns:
+                    X = self.X[chosen]
+                else:
+                    # "clip" writes to the buffer itself, where "raise" would write to a copy of it first.
+                    X = np.take(self.X, chosen, axis=0, out=gathered[: len(chosen)], mode="clip")
+                np.multiply(X, root[part, np.newaxis], out=Z[:, :N])
+                np.multiply(root[part], self.b, out=Z[:, N])
+                np.multiply(root[part], self.y[chosen], out=Z[:, N + 1])
+                product = Z.T @ Z
+                total = product if total is None else np.add(total, product, out=total)
+            return [total] if total is not None else []
 
-        total = sign * reduce(add, self._by_parts(products, len(rows)))
-        H[:-1, :-1] += total[:-2]
-        H[-1, :-1] += self.b * total[-2]
-        H[-1, -1] += sign * self.b**2 * (root @ root)
-        c[:-1] += total[-1]
-        c[-1] += sign * self.b * (labelled @ root)
-
-    def _gather(self, rows: Indices, buffer: NDArray[Any]) -> Matrix:
-        """Some rows, copied, to the buffer if that is the faster way."""
-        if self._by_columns:
-            return np.asarray(self.X[rows], dtype=np.float64)
-        out = buffer[: len(rows) * self.n_features].reshape(len(rows), self.n_features)
-        # "clip" writes to the buffer itself, where "raise" would write to a copy of it first.
-        return np.take(self.X, rows, axis=0, out=out, mode="clip").astype(np.float64, copy=False)
+        for total in chain.from_iterable(self._by_parts(products, len(rows))):
+            total *= sign
+            H += total[:-1, :-1]
+            c += total[-1, :-1]
 
     @staticmethod
     def mirror(H: Matrix) -> None:
-        H[:-1, -1] = H[-1, :-1]  # BLAS has done the rest
+        """Nothing is missing: BLAS has written both triangles."""
 
     def advance(
         self, d: Vector, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
     ) -> float:
-        dv[:] = self.image(d)
+        self.image(d, out=dv)
         self.cross(1.0, dv, v, active, H, c)
         slack = np.maximum(1.0 - v, 0.0)
         return float(slack @ (self.s * slack))
 
     def cross(self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector) -> None:
-        v += t * dv
+        v += dv if t == 1.0 else t * dv
         now = v < 1.0
-        if H.size:
-            self.add_rows(np.flatnonzero(active & ~now), -1.0, H, c)
-            self.add_rows(np.flatnonzero(now & ~active), 1.0, H, c)
+        changed = now != active
+        if H.size and changed.any():
+            self.add_rows(np.flatnonzero(changed & active), -1.0, H, c)
+            self.add_rows(np.flatnonzero(changed & now), 1.0, H, c)
         active[:] = now
 
     def active_product(self, active: NDArray[np.bool_], d: Vector, out: Vector | None = None) -> Vector:

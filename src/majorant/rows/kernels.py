@@ -196,6 +196,30 @@ def active_product(data, indices, starts, stops, s, b, active, v, product):
 
 
 @compiled
+def dual_epoch(data, indices, starts, stops, y, s, b, order, inverse, theta):
+    """One step for each row's dual variable, from zero and in this order; θ follows.
+
+    `inverse` has 1/D_i for the penalty Σ D_i θ_i²/2, with a number for the intercept, too. The step of row k
+    minimises α²/4s - α + ½ Σ_i D_i θ_i² over α ≥ 0, where θ = D⁻¹Lᵀα: α = (1 - v)₊ / (1/2s + L_kD⁻¹L_kᵀ).
+    """
+    last = theta.size - 1
+    for k in order:
+        if s[k] > 0.0:
+            score = b * theta[last]
+            square = b * b * inverse[last]
+            for e in range(starts[k], stops[k]):
+                i = indices[e]
+                score += _times(theta[i], data, e)
+                square += _times(_times(inverse[i], data, e), data, e)
+            alpha = max(1.0 - y[k] * score, 0.0) / (0.5 / s[k] + square)
+            if alpha > 0.0:
+                step = y[k] * alpha
+                theta[last] += b * step * inverse[last]
+                for e in range(starts[k], stops[k]):
+                    theta[indices[e]] += _times(step * inverse[indices[e]], data, e)
+
+
+@compiled
 def largest_whole(values):
     """The largest of them, without sign, if all are whole numbers; infinity as soon as one is not."""
     largest = 0.0

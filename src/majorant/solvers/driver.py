@@ -158,22 +158,28 @@ class _Run:
         else:
             at = iterate if isinstance(iterate, Evaluated) else self.objective.evaluate(iterate.theta)
             self.lower_bound = max(self.lower_bound, at.lower_bound)
-            certificate = self._with_best_bound(at, self.objective.estimate(at))
+            certificate = self.objective.estimate(at, self.lower_bound)
             if certificate.error <= self.tol:
                 at, certificate = self._certified(at, certificate)
-        finite = np.isfinite(at.value) and np.isfinite(at.theta).all()
-        if not finite or (np.isnan(certificate.error) and self.history):
+        error = certificate.error
+        finite = math.isfinite(at.value) and bool(np.isfinite(at.theta).all())
+        if not finite or (math.isnan(error) and self.history):
             return Status.NOT_FINITE
         self._record(n, at, certificate)
+        answer = self._answer(at) if self.callbacks else None
+        if not isinstance(iterate, Provisional) and getattr(iterate, "candidate", True):
+            if error <= self.tol:
+                return Status.CONVERGED
+            if self._stalled(at, error):
+                return Status.STALLED
+        return answer
+
+    def _answer(self, at: Evaluated) -> Status | None:
+        """Show all callbacks the last record; the first of their reasons to stop."""
         answers = [callback.on_iterate(at, self.history[-1]) for callback in self.callbacks]
         for callback, answer in zip(self.callbacks, answers, strict=True):
             if not isinstance(answer, Status | None):
                 raise TypeError(f"{callback!r}.on_iterate must return a Status or None, got {answer!r}")
-        if not isinstance(iterate, Provisional) and getattr(iterate, "candidate", True):
-            if certificate.error <= self.tol:
-                return Status.CONVERGED
-            if self._stalled(at, certificate.error):
-                return Status.STALLED
         return next((answer for answer in answers if answer is not None), None)
 
     def _certified(self, at: Evaluated, estimate: Certificate) -> tuple[Evaluated, Certificate]:

@@ -43,7 +43,7 @@ from majorant.solvers.newton import tuning
 from majorant.solvers.newton.cd import cd_iterates
 from majorant.solvers.newton.dual_newton import dual_newton_applies, dual_newton_iterates
 from majorant.solvers.newton.gram import carried_start, gram_iterates
-from majorant.solvers.newton.newton_cg import newton_cg_iterates
+from majorant.solvers.newton.newton_cg import dual_start, newton_cg_iterates
 from majorant.solvers.newton.subsample_start import iterates_out_of_core
 from majorant.solvers.newton.working_set import working_set_iterates
 from majorant.solvers.reweighted import minimised, reweighted_iterates
@@ -123,15 +123,20 @@ class Newton(Solver):
         )
 
     def _rough_start(self, objective: Objective, theta: Vector) -> Vector:
-        """A few steps on every 16th row, if these are many: most rows then never enter the Gram matrix.
+        """A point to begin at instead of zero, where a rough one costs little; else θ.
 
-        (Solving the sample accurately would fit its noise, and takes longer in all.)
+        For the Gram matrix, a few steps on every 16th row, if these are many: most rows then never enter the
+        matrix. (Solving the sample accurately would fit its noise, and takes longer in all.) For conjugate
+        gradients, an epoch of dual coordinate descent.
         """
-        classes = objective.in_memory or ()
-        least = tuning.SUBSAMPLE_STEP * max(tuning.SUBSAMPLE_ROWS, objective.width)
-        if objective.rows.n_samples < least or objective.lengths(theta).any():
+        if objective.lengths(theta).any():
             return theta
-        if self.choose_engine(objective, theta) not in (gram_iterates, working_set_iterates):
+        classes, engine = objective.in_memory or (), self.choose_engine(objective, theta)
+        if engine is newton_cg_iterates:
+            usable = objective.potential.quadratic and objective.penalised and not classes[0].dense
+            return dual_start(objective, classes) if usable else theta
+        least = tuning.SUBSAMPLE_STEP * max(tuning.SUBSAMPLE_ROWS, objective.width)
+        if engine not in (gram_iterates, working_set_iterates) or objective.rows.n_samples < least:
             return theta
         sample = [rows.every(tuning.SUBSAMPLE_STEP) for rows in classes]
         iterates = gram_iterates(objective.on(sample), sample, theta)

@@ -56,7 +56,8 @@ def _rounds(objective: Objective, state: _State, at: Evaluated) -> Iterator[Iter
     while True:
         yield at
         violations = objective.violations(at)
-        goal = min(tuning.CD_GOAL_PER_VIOLATION * float(np.max(violations)), tuning.CD_GOAL_FALL * goal)
+        per_violation, fall = tuning.CD_GOALS if state.watches_many else tuning.CD_GOALS_IF_FEW
+        goal = min(per_violation * float(np.max(violations)), fall * goal)
         state.begin(at, violations[:-1], goal)
         shown = state.worked
         for _ in range(tuning.CD_ROUNDS):
@@ -125,6 +126,11 @@ class _State:
             self.columns = Columns.of(self.source, self.watched)
             self.workspace = self.kernels.Workspace(len(self.watched), self.u)
             self.scale = self.objective.violation_scale[self.watched]
+
+    @property
+    def watches_many(self) -> bool:
+        """Whether a sweep over the watched features costs more than a small part of a look at all."""
+        return float(np.sum(self.counts[self.watched])) > tuning.CD_FEW * float(np.sum(self.counts))
 
     def _set_slacks(self, by_class: Sequence[Vector]) -> None:
         self.u = by_class[0] if len(by_class) == 1 else np.ascontiguousarray(np.stack(by_class, axis=1))
