@@ -52,18 +52,18 @@ def relative_gap(value: float, bound: float, at_zero: float) -> float:
 
 
 def balanced(theta: Vector, classes: Sequence[LossSum]) -> tuple[float, float, Vector]:
-    """Σ α, Σ α²/4s and the pull of the α of θ, shrunk so that both classes weigh the same."""
+    """Σ α, Σ α²/4s and the gradient of the α of θ, shrunk so that both classes weigh the same."""
     weights = [abs(float(loss.gradient[-1])) for loss in classes]
     lightest = min(weights)
     linear = square = 0.0
-    pull = np.zeros(len(theta))
+    gradient = np.zeros(len(theta))
     for weight, loss in zip(weights, classes, strict=True):
         # Without an intercept all weights are zero, and nothing is to be balanced.
         share = lightest / weight if weight > 0.0 else 1.0
         linear += share * (2.0 * loss.value - float(theta @ loss.gradient))
         square += share**2 * loss.value
-        pull -= share * loss.gradient
-    return linear, square, pull
+        gradient += share * loss.gradient
+    return linear, square, gradient
 
 
 def column_norms(W: Matrix) -> Vector:
@@ -89,15 +89,15 @@ class Dual:
         self._any_free = bool(self.free.any())
         self._limit = np.where(self.free, np.inf, limit)
 
-    def value(self, theta: Matrix, linear: float, square: float, pull: Matrix) -> float:
-        """D(α) ≥ 0 for the α of θ, made feasible, from Σ α, Σ α²/4s and their pull, a row per class.
+    def value(self, theta: Matrix, linear: float, square: float, gradient: Matrix) -> float:
+        """D(α) ≥ 0 for the α of θ, made feasible, from Σ α, Σ α²/4s and -u, a row per class.
 
         From sums over α whose classes are not in balance, an estimate: as good as the intercepts are.
         """
         if not square > 0.0:
             return 0.0
-        U, W, longest = pull[:, :-1], theta[:, :-1], math.inf
-        size = column_norms(U)
+        G, W, longest = gradient[:, :-1], theta[:, :-1], math.inf
+        size = column_norms(G)
         if self.eta == 0.0:
             longest = 1.0 / max(float((size / self._limit).max(initial=0.0)), TINY)
         if self._any_free:
@@ -108,7 +108,7 @@ class Dual:
             t = min(longest, 0.5 * linear / square)
             return max(0.0, t * linear - t * t * square)
         candidates = {min(1.0, longest), min(longest, 0.5 * linear / square)}
-        return max(0.0, *(t * linear - t * t * square - self._conjugate(t * U, W) for t in candidates))
+        return max(0.0, *(t * linear - t * t * square - self._conjugate(-t * G, W) for t in candidates))
 
     def _conjugate(self, U: Matrix, W: Matrix) -> float:
         """Σ f_i*(U_·i), or a little more: all that φ holds points where the pull does."""

@@ -104,7 +104,7 @@ class Objective:
         """The rows of every class."""
         return (self.rows, *self.other_classes)
 
-    @property
+    @cached_property
     def in_memory(self) -> Sequence[MemoryRows] | None:
         """The rows of every class, if they are in memory."""
         rows = [part for part in self.classes if isinstance(part, MemoryRows)]
@@ -184,7 +184,7 @@ class Objective:
         """The loss at θ = 0, of all classes."""
         return sum(rows.loss_at_zero.value for rows in self.classes)
 
-    @property
+    @cached_property
     def pulls_at_zero(self) -> Vector:
         """‖∂_i loss‖ for every feature at θ = 0."""
         return column_norms(self._gradient_at_zero[:, :-1])
@@ -269,12 +269,12 @@ class Objective:
             return self._certify_by_majorant(theta)
         audits = self._audits(theta)
         value = sum(audit.loss.value for audit in audits) + self.penalty(theta)
-        gradient = np.concatenate([audit.loss.gradient for audit in audits])
+        gradient = _joined([audit.loss.gradient for audit in audits])
         best, clear = theta, True
         if len(self.free):
             pairs = zip(self.classes, self.matrix(theta), strict=True)
             found = [self._with_best_free_features(rows, row) for rows, row in pairs]
-            best = np.concatenate([row for row, _ in found])
+            best = _joined([row for row, _ in found])
             clear = all(
                 self._free_features_are_clear(rows, H)
                 for rows, (_, H) in zip(self.classes, found, strict=True)
@@ -282,8 +282,8 @@ class Objective:
             audits = self._audits(best)
         parts = zip(self.matrix(best), audits, strict=True)
         sums = [balanced(row, (audit.negative, audit.positive)) for row, audit in parts]
-        linear, square, pulls = zip(*sums, strict=True)
-        bound = self._dual.value(self.matrix(best), sum(linear), sum(square), np.stack(pulls))
+        linear, square, gradients = zip(*sums, strict=True)
+        bound = self._dual.value(self.matrix(best), sum(linear), sum(square), np.stack(gradients))
         if not (clear and all(self._free_features_balance(audit.loss, RESIDUE) for audit in audits)):
             bound = 0.0
         at = Evaluated(theta, value, gradient, lower_bound=bound)
@@ -384,14 +384,16 @@ class Objective:
         if not at.value > 0.0:
             return 0.0
         curvature = 2.0 * self.rows.gram_diagonal
-        curvature[:-1] += self.eta
+        curvature += self.ridge
         if self.potential.smooth:
             # Across the direction of the coefficients of several classes, φ has the curvature ψ ≥ φ''.
             bend = self.potential.weight if self.other_classes else self.potential.curvature
             curvature[:-1] += self.factor * bend(self.lengths(at.theta))
         g = column_norms(self.matrix(self.subgradient(at)))
-        units = np.sqrt(curvature) * math.sqrt(at.value)
-        return 0.5 * float(np.max(np.divide(g, units, out=np.zeros_like(g), where=units > 0.0) ** 2))
+        # Divided before it is squared: a square may leave the range of numbers.
+        units = np.sqrt(curvature)
+        falls = np.divide(g, units, out=np.zeros_like(g), where=units > 0.0)
+        return 0.5 * (float(falls.max()) / math.sqrt(at.value)) ** 2
 
     def estimate(self, at: Evaluated, lower_bound: float = -math.inf) -> Certificate:
         """The part of the certificate that decides, as far as it is known without a pass over the rows.
@@ -405,7 +407,7 @@ class Objective:
         loss = at.value - self.penalty(at.theta)
         linear = 2.0 * loss - float(at.theta @ at.loss_gradient)
         theta, gradient = self.matrix(at.theta), self.matrix(at.loss_gradient)
-        bound = self._dual.value(theta, linear, loss, -gradient)
+        bound = self._dual.value(theta, linear, loss, gradient)
         bound -= 2.0 * float(np.abs(theta[:, -1] * gradient[:, -1]).sum())
         if len(self.free):
             rows = [LossSum(loss, row) for row in gradient]
@@ -457,3 +459,8 @@ class Objective:
                 f"The values of feature {int(np.flatnonzero(vanishing)[0])} are so small that their squares "
                 "vanish: rescale the features, e.g. with sklearn.preprocessing.StandardScaler."
             )
+
+
+def _joined(rows: Sequence[Vector]) -> Vector:
+    """The rows of all classes as one vector."""
+    return rows[0] if len(rows) == 1 else np.concatenate(rows)

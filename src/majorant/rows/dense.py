@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, reduce
-from itertools import chain, pairwise
+from functools import cached_property, partial, reduce
+from itertools import pairwise
 from operator import add
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,8 @@ class DenseBlock(Block):
         self._step = max(1, len(X)) if direct else CHUNK
         self._by_columns = abs(X.strides[0]) < abs(X.strides[1])
         self._in_one_part = self._parts(len(X)) == 1
+        # Whether numpy can multiply by all of X at once.
+        self._plain = direct and self._in_one_part
 
     @property
     def n_features(self) -> int:
@@ -83,6 +85,8 @@ class DenseBlock(Block):
 
     def _image(self, d: Vector, out: Vector | None = None) -> Vector:
         """Xd, written to `out` if that is given."""
+        if self._plain:
+            return np.matmul(self.X, d, out=out)
         scores = np.empty(self.n_samples) if out is None else out
 
         def fill(rows: slice) -> None:
@@ -94,6 +98,8 @@ class DenseBlock(Block):
 
     def _back(self, u: Vector) -> Vector:
         """The product uX."""
+        if self._plain:
+            return np.asarray(u @ self.X)
 
         def product(rows: slice) -> Vector:
             return reduce(add, (u[part] @ X for part, X in self._chunks(self._step, rows)))
@@ -114,16 +120,19 @@ class DenseBlock(Block):
             return last
         # Chunk by chunk, so that the second product finds X in the cache: on cina0 1.5 times as fast.
         step = min(self._step, max(64, CACHED // max(1, self.n_features)))
-        slopes = np.empty(self.n_samples)
+        if step >= self.n_samples and self._plain:
+            found = theta.copy(), *self._loss_of(theta, self.X, self.y, self.s)
+        else:
+            slopes = np.empty(self.n_samples)
 
-        def total(rows: slice) -> LossSum:
-            sums = []
-            for part, X in self._chunks(step, rows):
-                loss, slopes[part] = self._loss_of(theta, X, self.y[part], self.s[part])
-                sums.append(loss)
-            return reduce(add, sums)
+            def total(rows: slice) -> LossSum:
+                sums = []
+                for part, X in self._chunks(step, rows):
+                    loss, slopes[part] = self._loss_of(theta, X, self.y[part], self.s[part])
+                    sums.append(loss)
+                return reduce(add, sums)
 
-        found = theta.copy(), reduce(add, self._by_parts(total)), slopes
+            found = theta.copy(), reduce(add, self._by_parts(total)), slopes
         self._last = found
         return found
 
@@ -169,20 +178,29 @@ class DenseBlock(Block):
         loss; the other way round, the lighter class would be what rounding leaves of a difference.
         """
         _, loss, slopes = self._loss_and_slopes(theta)
-        by_class = [np.where(self.y < 0.0, slopes, 0.0), np.where(self.y > 0.0, slopes, 0.0)]
-        light = int(np.argmin([np.abs(each).sum() for each in by_class]))
-        mine, others = by_class[light], by_class[1 - light]
-        if not mine.any():
+        # The slope s y ρ²'(v) of a row has the sign of -y.
+        negative, positive = np.maximum(slopes, 0.0), np.minimum(slopes, 0.0)
+        weights = float(negative.sum()), -float(positive.sum())
+        mine, heavier = (negative, -weights[1]) if weights[0] <= weights[1] else (positive, weights[0])
+        if min(weights) == 0.0:
             sums = [LossSum(0.0, np.zeros(len(theta))), loss]
         else:
+            lighter = np.empty(len(theta))
+            lighter[:-1] = self._back(mine)
+            lighter[-1] = self.b * mine.sum()
             # s ρ²(v) = slope²/4s
-            squares = mine @ np.divide(mine, 4.0 * self.s, out=np.zeros_like(mine), where=self.s > 0.0)
-            lighter = LossSum(float(squares), np.append(self._back(mine), self.b * mine.sum()))
-            gradient = loss.gradient - lighter.gradient
-            gradient[-1] = self.b * others.sum()
-            sums = [lighter, LossSum(max(loss.value - lighter.value, 0.0), gradient)]
-        negative, positive = sums if light == 0 else sums[::-1]
-        return Audit(negative, positive, loss, np.zeros(0))
+            value = float(mine @ (mine * self._quarter_weights))
+            gradient = loss.gradient - lighter
+            gradient[-1] = self.b * heavier
+            sums = [LossSum(value, lighter), LossSum(max(loss.value - value, 0.0), gradient)]
+        if mine is positive:
+            sums.reverse()
+        return Audit(*sums, loss, np.zeros(0))
+
+    @cached_property
+    def _quarter_weights(self) -> Vector:
+        """1/4s, and zero for rows without weight."""
+        return np.divide(0.25, self.s, out=np.zeros_like(self.s), where=self.s > 0.0)
 
     def _audit_columns(self, slopes: Matrix, weights: Vector) -> tuple[Matrix, Vector]:
         """The slopes times X and the weighted square of each column's length: one pass."""
@@ -214,34 +232,35 @@ class DenseBlock(Block):
         if not len(rows):
             return
         root = np.sqrt(2.0 * self.s[rows])
-        N = self.n_features
+        labelled = root * self.y[rows]
+        for total in self._by_parts(partial(self._products, rows, root, labelled), len(rows)):
+            if sign < 0.0:
+                H -= total[:-1, :-1]
+                c -= total[-1, :-1]
+            else:
+                H += total[:-1, :-1]
+                c += total[-1, :-1]
 
-        def products(share: slice) -> list[Matrix]:
-            # Two more columns, the intercept's and the labels: their products with the others are the border
-            # of H, and c.
-            count = min(GATHERED, share.stop - share.start)
-            gathered, design = np.empty((count, N), dtype=self.X.dtype), np.empty((count, N + 2))
-            total = None
-            for start in range(share.start, share.stop, GATHERED):
-                check()
-                part = slice(start, min(start + GATHERED, share.stop))
-                chosen, Z = rows[part], design[: part.stop - start]
-                if self._by_columns:
-                    X = self.X[chosen]
-                else:
-                    # "clip" writes to the buffer itself, where "raise" would write to a copy of it first.
-                    X = np.take(self.X, chosen, axis=0, out=gathered[: len(chosen)], mode="clip")
-                np.multiply(X, root[part, np.newaxis], out=Z[:, :N])
-                np.multiply(root[part], self.b, out=Z[:, N])
-                np.multiply(root[part], self.y[chosen], out=Z[:, N + 1])
-                product = Z.T @ Z
-                total = product if total is None else np.add(total, product, out=total)
-            return [total] if total is not None else []
-
-        for total in chain.from_iterable(self._by_parts(products, len(rows))):
-            total *= sign
-            H += total[:-1, :-1]
-            c += total[-1, :-1]
+    def _products(self, rows: Indices, root: Vector, labelled: Vector, share: slice) -> Matrix:
+        """ZᵀZ over a share of the rows, Z = (root X, root b, labelled): H and c as one matrix."""
+        N, total = self.n_features, np.zeros((0, 0))
+        count = min(GATHERED, share.stop - share.start)
+        gathered, design = np.empty((count, N), dtype=self.X.dtype), np.empty((count, N + 2))
+        for start in range(share.start, share.stop, GATHERED):
+            check()
+            part = slice(start, min(start + GATHERED, share.stop))
+            chosen, Z = rows[part], design[: part.stop - start]
+            if self._by_columns:
+                X = self.X[chosen]
+            else:
+                # "clip" writes to the buffer itself, where "raise" would write to a copy of it first.
+                X = self.X.take(chosen, 0, gathered[: len(chosen)], "clip")
+            np.multiply(X, root[part, np.newaxis], out=Z[:, :N])
+            np.multiply(root[part], self.b, out=Z[:, N])
+            Z[:, N + 1] = labelled[part]
+            product = Z.T @ Z
+            total = np.add(total, product, out=total) if total.size else product
+        return total
 
     @staticmethod
     def mirror(H: Matrix) -> None:
@@ -258,10 +277,10 @@ class DenseBlock(Block):
     def cross(self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector) -> None:
         v += dv if t == 1.0 else t * dv
         now = v < 1.0
-        changed = now != active
-        if H.size and changed.any():
-            self.add_rows(np.flatnonzero(changed & active), -1.0, H, c)
-            self.add_rows(np.flatnonzero(changed & now), 1.0, H, c)
+        if H.size and len(changed := (now != active).nonzero()[0]):
+            entering = now[changed]
+            self.add_rows(changed[~entering], -1.0, H, c)
+            self.add_rows(changed[entering], 1.0, H, c)
         active[:] = now
 
     def active_product(self, active: NDArray[np.bool_], d: Vector, out: Vector | None = None) -> Vector:

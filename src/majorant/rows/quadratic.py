@@ -177,7 +177,8 @@ class ActiveQuadratic:
         """Bring H and c to where the margins are, which is θ."""
         before, self.fresh = self._diagonal, False
         self._gather()
-        if np.any(before > CANCELLED * self._diagonal) and not all(part.block.exact for part in self.parts):
+        cancelled = (before > CANCELLED * self._diagonal).any()
+        if cancelled and not all(part.block.exact for part in self.parts):
             parallel_map([part.build for part in self.parts])
             self._gather()
         self.theta = theta

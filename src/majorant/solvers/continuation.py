@@ -115,8 +115,9 @@ class Continuation:
     def _next_to_no_penalty(self) -> bool:
         """Whether a potential with surrogates is so weak that a little ridge does nearly as well."""
         potential = self.objective.potential
-        pull = float(np.max(self.objective.pulls_at_zero, initial=0.0))
-        return bool(potential.surrogates(1.0)) and potential.max_slope < WEAK * pull
+        if not potential.surrogates(1.0):
+            return False
+        return potential.max_slope < WEAK * float(np.max(self.objective.pulls_at_zero, initial=0.0))
 
     def _approach(self, easier: Objective, here: Evaluated) -> Generator[Iterate, None, Evaluated]:
         for stronger in self.approaches(easier, here):
