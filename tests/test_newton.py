@@ -1,6 +1,6 @@
 """Newton's engines: what they carry is what it claims to be, and they agree with each other."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -12,8 +12,11 @@ from majorant.objective import Objective
 from majorant.potentials import L1, L2, Hyperbolic, Potential, Welsch, Zero
 from majorant.rows import MemoryRows
 from majorant.rows.quadratic import ActiveQuadratic
-from majorant.solvers import Newton, solve
-from majorant.solvers.newton.dual_newton import dual_newton_applies
+from majorant.solvers import Newton, newton, solve
+from majorant.solvers.newton import costs, tuning
+from majorant.solvers.newton.cd import cd_iterates
+from majorant.solvers.newton.dual_newton import _dense_kernel, _sparse_kernel, dual_newton_applies
+from majorant.solvers.newton.newton_cg import newton_cg_iterates
 from majorant.status import Status
 from majorant.testing import check_potential
 
@@ -269,16 +272,47 @@ def engine_of(X, potential, *, start=False, eta=0.0, factor=None, gram_features=
     return Newton(gram_features).choose_engine(objective, theta).__name__.removesuffix("_iterates")
 
 
-def sparse_rows(n, p, entries):
-    """So many entries in all, of rows that have at most one each."""
-    X = sp.lil_matrix((n, p))
-    for k in range(entries):
-        X[k % n, k // n] = 1.0
-    return sp.csr_matrix(X)
+def problem_of(X, potential, factor=None, eta=0.0):
+    return Objective(MemoryRows(X, np.where(np.arange(X.shape[0]) % 2, 1.0, -1.0)), potential, eta, factor)
+
+
+def random_sparse(n, p, density=0.1):
+    return sp.csr_matrix(sp.random_array((n, p), density=density, rng=np.random.default_rng(0)))
+
+
+def test_costs_count_flops_and_entries():
+    X = random_sparse(40, 30)
+    sparse, dense = (problem_of(each, L2(1.0)) for each in (X, X.toarray()))
+    filled = X.toarray() != 0.0
+    rows, columns = filled.sum(axis=1), filled.sum(axis=0)
+    t = tuning
+    assert costs.pass_ns(sparse.rows) == t.PASS_NS * X.nnz
+    assert costs.pass_ns(dense.rows) == t.DENSE_PASS_NS * 40 * 30
+    for objective, build, dual_build in (
+        (sparse, t.UPDATE_NS * np.sum(rows**2) / 2, t.UPDATE_NS * np.sum(columns**2) / 2),
+        (dense, t.FLOP_NS * 40 * 30**2, t.FLOP_NS * 40**2 * 30),
+    ):
+        classes, once = [objective.rows], costs.pass_ns(objective.rows)
+        factorise = t.FLOP_NS * 30**3 / 3
+        assert np.isclose(costs.gram_ns(objective, classes), build + t.GRAM_STEPS * (once + factorise))
+        sweeps = t.MODEL_SWEEP_NS * t.LEAST_SWEEPS * 30**2
+        kinked = replace(objective, potential=L1(1.0))
+        assert np.isclose(costs.gram_ns(kinked, classes), build + t.GRAM_STEPS * (once + sweeps))
+        factorise = t.FLOP_NS * 40**3 / 3
+        assert np.isclose(costs.dual_ns(classes), dual_build + t.GRAM_STEPS * (once + factorise))
+        assert np.isclose(costs.product_ns(objective, classes), 2 * once + t.VECTOR_NS * 30)
+        entries = X.nnz if objective is sparse else 40 * 30
+        sweeps = t.SWEEP_NS * t.CD_SWEEPS_PER_LOOK * entries
+        assert np.isclose(costs.cd_ns(classes), t.CD_LOOKS * (2 * once + sweeps))
+    # Of several classes, as many times as much.
+    joint = Objective.joint([sparse.rows] * 3, L2(1.0))
+    for cost in (costs.gram_ns, costs.product_ns):
+        assert np.isclose(cost(joint, [sparse.rows] * 3), 3 * cost(sparse, [sparse.rows]))
 
 
 @pytest.mark.parametrize(("potential", "engine"), [(L1(1.0), "cd"), (L2(1.0), "newton_cg")])
-def test_the_gram_matrix_is_for_a_thousand_features_at_most(potential, engine):
+def test_the_gram_matrix_is_for_a_thousand_features_at_most(potential, engine, monkeypatch):
+    monkeypatch.setattr(tuning, "FLOP_NS", 0.0)  # so that it is cheapest wherever it may be used
     X = np.zeros((3000, 1001))
     assert engine_of(X[:, :1000], potential) in ("gram", "working_set")
     assert engine_of(X, potential) == engine
@@ -286,18 +320,64 @@ def test_the_gram_matrix_is_for_a_thousand_features_at_most(potential, engine):
     assert engine_of(X[:, :8], potential, gram_features=7) == engine
 
 
-@pytest.mark.parametrize("potential", [L1(1.0), L2(1.0)], ids=lambda p: p.name)
-def test_the_gram_matrix_is_for_sparse_rows_that_are_crowded(potential):
-    p = 101
-    assert engine_of(sparse_rows(4000, p, p**2), potential) == "gram"
-    assert engine_of(sparse_rows(4000, p, p**2 - 1), potential) in ("cd", "newton_cg")
-    assert engine_of(sparse_rows(4000, p - 1, 10), potential) == "gram"  # few features
-    # … or where nothing else is as good:
-    some = np.append(0.0, np.ones(p - 1))
-    assert engine_of(sparse_rows(4000, p, 10), potential, factor=some) == "gram"
-    assert engine_of(sparse_rows(4000, p, 10), potential, factor=some, eta=0.1) != "gram"
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_a_quadratic_penalty_has_the_cheapest_engine(sparse, monkeypatch):
+    X = random_sparse(400, 50)
+    X = X if sparse else X.toarray()
+    objective = problem_of(X, L2(1.0))
+    classes = [objective.rows]
+    border = costs.gram_ns(objective, classes) / costs.product_ns(objective, classes)
+    monkeypatch.setattr(tuning, "CG_PRODUCTS", 1.001 * border)
+    assert engine_of(X, L2(1.0)) == "gram"
+    monkeypatch.setattr(tuning, "CG_PRODUCTS", 0.999 * border)
+    assert engine_of(X, L2(1.0)) == "newton_cg"
+    # A feature without penalty, and a potential that is neither quadratic nor kinked, have the Gram matrix.
+    some = np.append(0.0, np.ones(49))
+    assert engine_of(X, L2(1.0), factor=some) == "gram"
+    assert engine_of(X, L2(1.0), factor=some, eta=0.1) == "newton_cg"
     for smooth in (Hyperbolic(1.0, 0.1), Welsch(1.0, 0.1)):
-        assert engine_of(sparse_rows(4000, p, 10), smooth) == "gram"
+        assert engine_of(X, smooth) == "gram"
+
+
+def test_a_kink_on_sparse_rows_has_the_cheaper_engine(monkeypatch):
+    X = random_sparse(400, 50)
+    objective = problem_of(X, L1(1.0))
+    classes = [objective.rows]
+    border = tuning.CD_LOOKS * costs.gram_ns(objective, classes) / costs.cd_ns(classes)
+    monkeypatch.setattr(tuning, "CD_LOOKS", 1.001 * border)
+    assert engine_of(X, L1(1.0)) == "gram"
+    monkeypatch.setattr(tuning, "CD_LOOKS", 0.999 * border)
+    assert engine_of(X, L1(1.0)) == "cd"
+    assert engine_of(X, L1(1.0), factor=np.append(0.0, np.ones(49))) == "gram"
+    assert engine_of(X.toarray(), L1(1.0)) == "gram"
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("features", [90, 130])
+def test_few_rows_and_a_quadratic_penalty_have_the_cheapest_engine(sparse, features, monkeypatch):
+    X = random_sparse(90, features)
+    X = X if sparse else X.toarray()
+    objective = problem_of(X, L2(1.0))
+    classes = [objective.rows]
+    dual, gram = costs.dual_ns(classes), costs.gram_ns(objective, classes)
+    cheaper = "dual_newton" if dual <= gram else "gram"
+    border = min(dual, gram) / costs.product_ns(objective, classes)
+    monkeypatch.setattr(tuning, "CG_PRODUCTS", 1.001 * border)
+    assert engine_of(X, L2(1.0)) == cheaper
+    monkeypatch.setattr(tuning, "CG_PRODUCTS", 0.999 * border)
+    assert engine_of(X, L2(1.0)) == "newton_cg"
+
+
+def test_the_dual_equations_are_for_a_quadratic_penalty_and_as_many_rows_as_features_at_most(monkeypatch):
+    monkeypatch.setattr(tuning, "CG_PRODUCTS", 1e12)
+    monkeypatch.setattr(tuning, "DUAL_ROWS", 95)
+    X = np.zeros((96, 96))
+    assert engine_of(X[:90, :90], L2(1.0)) == "dual_newton"
+    assert engine_of(X[:91, :90], L2(1.0)) == "gram"
+    assert engine_of(X[:95], L2(1.0), gram_features=0) == "dual_newton"
+    assert engine_of(X, L2(1.0), gram_features=0) == "newton_cg"
+    assert engine_of(X[:90], Hyperbolic(1.0, 0.1)) == "gram"
+    assert engine_of(X[:90], L1(1.0)) == "cd"
 
 
 @pytest.mark.parametrize(("potential", "engine"), [(L1(1.0), "cd"), (L2(1.0), "newton_cg")])
@@ -320,19 +400,7 @@ def test_a_working_set_is_for_dense_rows_a_kink_and_many_features_or_a_start():
     assert engine_of(X, L1(1.0), start=True) == "working_set"
     assert engine_of(X, L1(1.0)) == "gram"
     assert engine_of(X, L2(1.0), start=True) == "gram"
-    assert engine_of(sparse_rows(3000, 50, 2500), L1(1.0), start=True) == "gram"
-
-
-def test_the_row_side_is_for_as_many_rows_as_features_at_most():
-    X = np.zeros((1200, 1200))
-    assert engine_of(X, L2(1.0)) == "dual_newton"
-    assert engine_of(X[:900, :900], L2(1.0)) == "dual_newton"
-    assert engine_of(X[:901, :900], L2(1.0)) == "gram"
-    assert engine_of(np.zeros((1201, 1200)), L2(1.0)) == "newton_cg"
-    assert engine_of(sp.csr_matrix((2500, 2600)), L2(1.0)) == "dual_newton"
-    assert engine_of(sp.csr_matrix((2501, 2600)), L2(1.0)) == "newton_cg"
-    assert engine_of(X, Hyperbolic(1.0, 0.1)) == "newton_cg"
-    assert engine_of(X, L1(1.0)) == "cd"
+    assert engine_of(random_sparse(3000, 50), L1(1.0), start=True) == "gram"
 
 
 def test_columns_are_for_kinks_where_the_gram_matrix_is_singular_and_not_small():
@@ -341,6 +409,79 @@ def test_columns_are_for_kinks_where_the_gram_matrix_is_singular_and_not_small()
     assert engine_of(X[:121], L1(1.0)) == "gram"
     assert engine_of(X[:120], L1(1.0), factor=np.append(0.0, np.ones(59))) == "gram"
     assert engine_of(X[:100, :50], L1(1.0)) == "gram"
+
+
+@pytest.mark.parametrize("potential", [L1(0.01), L2(0.01)], ids=lambda p: p.name)
+@pytest.mark.parametrize("share", [0.0, 1e-3, 0.1])
+def test_an_engine_that_has_spent_its_budget_hands_over_to_one_that_factorises(potential, share, monkeypatch):
+    """Columns that are nearly the same take conjugate gradients and coordinate descent many steps."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 1)) + 0.05 * rng.standard_normal((300, 40))
+    y = np.where(X[:, 0] - X[:, 1] + 0.05 * rng.standard_normal(300) > 0.0, 1.0, -1.0)
+    objective = Objective(MemoryRows(sp.csr_matrix(X), y), potential)
+    monkeypatch.setattr(tuning, "GRAM_STEPS", 1e3)  # so that the others are chosen first
+    assert Newton().choose_engine(objective, np.zeros(41)) in (cd_iterates, newton_cg_iterates)
+    handed = []
+    gram = newton.gram_iterates
+    monkeypatch.setattr(newton, "gram_iterates", lambda *given: handed.append(given[2]) or gram(*given))
+    monkeypatch.setattr(tuning, "HAND_OVER_SHARE", share)
+    found = solve(Newton(), objective, tol=1e-9)
+    assert found.status is Status.CONVERGED
+    assert len(handed) <= 1
+    if share == 0.0:
+        assert len(handed) == 1
+    alone = solve(Newton(gram_features=0), objective, tol=1e-9, max_iter=20_000)
+    assert np.isclose(found.iterate.value, alone.iterate.value, rtol=1e-8)
+
+
+def test_the_dual_kernel_of_sparse_rows_is_that_of_dense_ones():
+    rng = np.random.default_rng(1)
+    X = random_sparse(30, 70)
+    y, s = np.where(rng.random(30) > 0.5, 1.0, -1.0), rng.random(30)
+    s[4] = 0.0
+    D, used = 0.5 + rng.random(70), np.flatnonzero(s > 0.0)
+    scale = y[used] / np.sqrt(s[used])
+    (K, pull), (L, push) = (
+        kernel(MemoryRows(each, y, s), D, used, scale)
+        for kernel, each in ((_sparse_kernel, X), (_dense_kernel, X.toarray()))
+    )
+    expected = (X / D @ X.T).toarray()[np.ix_(used, used)]
+    assert np.allclose(K, expected, rtol=1e-12, atol=1e-14)
+    assert np.allclose(L, expected, rtol=1e-12, atol=1e-14)
+    a = rng.standard_normal(len(used))
+    assert np.allclose(pull(a), X[used].T @ a)
+    assert np.allclose(push(a), X[used].T @ a)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_every_step_of_a_dual_epoch_raises_the_dual(intercept):
+    """D(α) = Σ (α - α²/4s) - ½ ‖D^-½ Lᵀα‖²; a step is right for its row if α/2s + v = 1."""
+    X = random_sparse(60, 25, 0.3)
+    y = np.where(np.arange(60) % 3, 1.0, -1.0)
+    s = np.where(np.arange(60) == 7, 0.0, 1.0 + np.arange(60) % 2)
+    block = MemoryRows(X, y, s, intercept=intercept).blocks[0]
+    L = y[:, np.newaxis] * np.column_stack([X.toarray(), np.full(60, block.b)])
+    inverse = 1.0 / (1.0 + np.arange(26))
+    theta, dual = np.zeros(26), 0.0
+    for k in range(60):
+        before = theta.copy()
+        block.dual_epoch(np.array([k]), inverse, theta)
+        moved = L[k] @ (theta - before)
+        if s[k] == 0.0 or L[k] @ before >= 1.0:
+            assert np.array_equal(theta, before)
+            continue
+        alpha = moved / (L[k] @ (inverse * L[k]))
+        assert np.allclose(theta - before, alpha * inverse * L[k])
+        assert np.isclose(alpha / (2.0 * s[k]) + L[k] @ theta, 1.0)
+        after = dual + alpha - alpha**2 / (4.0 * s[k])
+        after -= 0.5 * (theta @ (theta / inverse) - before @ (before / inverse))
+        assert after > dual
+        dual = after
+    # A whole epoch is these steps in the order given.
+    whole = np.zeros(26)
+    block.dual_epoch(np.arange(60), inverse, whole)
+    assert np.array_equal(whole, theta)
+    assert (theta[-1] != 0.0) == intercept
 
 
 @pytest.mark.parametrize("potential", [L1, lambda lam: Hyperbolic(lam, 1e-9)], ids=["l1", "hyperbolic"])

@@ -51,7 +51,9 @@ def rounding_level(loss_at_zero: float, size: int) -> float:
     return 4.0 * float(np.finfo(float).eps) * math.sqrt(loss_at_zero * size)
 
 
-def cholesky_solve(A: Matrix, b: Vector, floor: float = 0.0, *, overwrite: bool = False) -> Vector | None:
+def cholesky_solve(
+    A: Matrix, b: Vector | Matrix, floor: float = 0.0, *, overwrite: bool = False
+) -> Vector | Matrix | None:
     """Solve A x = b by Cholesky; None where A is not positive definite, or too flat in some direction.
 
     A pivot is what is left of a diagonal entry; less than the floor of it left is too flat. (Cholesky needs

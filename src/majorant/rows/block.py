@@ -45,6 +45,11 @@ class Block(ABC):
         return len(self.y)
 
     @property
+    def squared_row_lengths(self) -> float:
+        """The sum of the squares of the numbers of entries of the rows."""
+        return float(self.n_samples * self.n_features**2)
+
+    @property
     @abstractmethod
     def n_features(self) -> int:
         """The number of columns of X."""

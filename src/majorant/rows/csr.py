@@ -137,6 +137,10 @@ class CsrBlock(Block):
         _, _, starts, stops = self._entries
         return np.asarray(stops - starts, dtype=np.float64)
 
+    @property
+    def squared_row_lengths(self) -> float:
+        return float(np.sum(self._lengths**2))
+
     @cached_property
     def _pieces(self) -> list[slice]:
         """The rows in pieces that do not take long, even if all of them are added to a Gram matrix."""

@@ -193,9 +193,10 @@ class DenseBlock(Block):
             gradient = loss.gradient - lighter
             gradient[-1] = self.b * heavier
             sums = [LossSum(value, lighter), LossSum(max(loss.value - value, 0.0), gradient)]
-        if mine is positive:
-            sums.reverse()
-        return Audit(*sums, loss, np.zeros(0))
+        lighter_loss, heavier_loss = sums
+        if mine is negative:
+            return Audit(lighter_loss, heavier_loss, loss, np.zeros(0))
+        return Audit(heavier_loss, lighter_loss, loss, np.zeros(0))
 
     @cached_property
     def _quarter_weights(self) -> Vector:
@@ -250,11 +251,9 @@ class DenseBlock(Block):
             check()
             part = slice(start, min(start + GATHERED, share.stop))
             chosen, Z = rows[part], design[: part.stop - start]
-            if self._by_columns:
-                X = self.X[chosen]
-            else:
-                # "clip" writes to the buffer itself, where "raise" would write to a copy of it first.
-                X = self.X.take(chosen, 0, gathered[: len(chosen)], "clip")
+            # "clip" writes to the buffer itself, where "raise" would write to a copy of it first.
+            buffer = gathered[: len(chosen)]
+            X = self.X[chosen] if self._by_columns else self.X.take(chosen, 0, buffer, "clip")
             np.multiply(X, root[part, np.newaxis], out=Z[:, :N])
             np.multiply(root[part], self.b, out=Z[:, N])
             Z[:, N + 1] = labelled[part]

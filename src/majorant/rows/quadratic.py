@@ -101,6 +101,7 @@ class ActiveQuadratic:
         else:
             self.H, self.c = (np.empty((len(classes), *like.shape)) for like in (first.H, first.c))
         self.fresh = True
+        self.products = 0  # with H, without forming it
         self._loss: float | None = None
         self._gather()
 
@@ -143,6 +144,7 @@ class ActiveQuadratic:
 
     def product(self, d: Vector) -> Vector:
         """H d, without H, in a buffer that the next call writes to."""
+        self.products += 1
         answers = iter(self._each("product", d))
         sums = []
         for parts in self.by_class:

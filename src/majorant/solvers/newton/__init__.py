@@ -1,25 +1,29 @@
 """`newton`: the exact curvature of the active rows, in the engine that fits the shape of the problem.
 
-    features     potential  rows                     engine
-    any          l2 (2)     ≤ features, ≤ 2,500      dual_newton.py  as many unknowns as rows
-    > 50         kinked (4) ≤ 2 × features           cd.py           coordinate descent; Newton on the support
-    ≤ 1,000 (5)  any        dense or crowded (1)     gram.py         the Gram matrix of the active rows
-                 kinked     dense (6)                working_set.py  gram.py on the features that matter
-    otherwise    kinked     any                      cd.py
-                 smooth     any                      newton_cg.py    products with the active rows only
-    ≤ 3,000 (5)  any        not in memory            out_of_core.py  a pass over the rows for every step
-    otherwise    kinked (3) not in memory            out_of_core.py  the same, with H of those that may move
-                 smooth     not in memory            out_of_core.py  a pass for every product with H
+    rows        potential      condition              engine
+    in memory   quadratic (1)  n ≤ N, n ≤ 2,500       the cheapest of dual_newton.py, newton_cg.py and, if
+                                                      N ≤ 1,000, gram.py
+                kinked (2)     n ≤ 2N, N > 50         cd.py           coordinate descent along columns
+                kinked         dense, N ≤ 1,000 (3)   gram.py         the Gram matrix of the active rows; or
+                                                      working_set.py  of the features that matter (4)
+                kinked         sparse, N ≤ 1,000 (3)  the cheaper of gram.py and cd.py
+                quadratic      N ≤ 1,000 (3)          the cheaper of gram.py and newton_cg.py
+                other          N ≤ 1,000 (3)          gram.py
+                kinked         N > 1,000              cd.py
+                smooth         N > 1,000              newton_cg.py    products with the active rows
+    elsewhere   any            N ≤ 3,000 (3)          out_of_core.py  a pass over the rows for every step
+                kinked (5)     N > 3,000              out_of_core.py  the same, with H of those that may move
+                smooth         N > 3,000              out_of_core.py  a pass for every product with H
 
-(1) Sparse rows are crowded if they have at least N² entries for N features. With fewer it is the Gram matrix
-that costs most, not the rows: for 10,000 rows × 1,000 features with 20 entries a row and ℓ2, 118 ms, not 22.
-So are those with at most 100 features; and all rows count as crowded where the other engines are no match:
-with a smooth penalty that is not quadratic, or with a feature that is not penalised.
-(2) Any quadratic penalty that leaves no feature out, one class.
-(3) Or with a kink that is rounded: ℓ1 and hyperbolic. What is not convex is left to `mm-subspace`.
-(4) With a penalty on every feature.
-(5) Of one class; of several, as many as make Gram matrices of the same number of entries.
-(6) With at least 200 features, or from a start that tells which of them matter.
+n rows, N features. `costs.py` says what is cheaper, in flops and bytes. In memory, cd.py and newton_cg.py
+have a budget. When it is spent, an engine takes over that factorises a matrix: dual_newton.py, with as many
+unknowns as rows, where it applies, or gram.py, if N ≤ 3,000 and the matrix is not singular.
+
+(1) Any quadratic penalty that leaves no feature out, one class.
+(2) With a penalty on every feature; features without one have gram.py.
+(3) Of one class; of several, as many as make Gram matrices of the same number of entries.
+(4) From 200 features on, or from a start that tells which of them matter.
+(5) Or with a kink that is rounded: ℓ1 and hyperbolic. What is not convex is left to `mm-subspace`.
 
 Some potentials are approached over surrogates (`solvers/continuation.py`).
 """
@@ -39,7 +43,7 @@ from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.base import Solver
 from majorant.solvers.continuation import Continuation, stronger_penalties
 from majorant.solvers.interior import or_interior_point
-from majorant.solvers.newton import tuning
+from majorant.solvers.newton import costs, tuning
 from majorant.solvers.newton.cd import cd_iterates
 from majorant.solvers.newton.dual_newton import dual_newton_applies, dual_newton_iterates
 from majorant.solvers.newton.gram import carried_start, gram_iterates
@@ -49,7 +53,8 @@ from majorant.solvers.newton.working_set import working_set_iterates
 from majorant.solvers.reweighted import minimised, reweighted_iterates
 from majorant.status import Evaluated, Iterate, Vector
 
-Engine = Callable[[Objective, Sequence[MemoryRows], Vector], Iterator[Iterate]]
+Engine = Callable[..., Iterator[Iterate]]
+"""(objective, rows of every class, θ) ↦ iterates; of the engines without a Gram matrix, also a budget."""
 
 
 @dataclass(frozen=True)
@@ -144,23 +149,46 @@ class Newton(Solver):
         return last.theta
 
     def engine(self, objective: Objective, theta: Vector) -> Iterator[Iterate]:
-        """Newton's iterates by the engine for the shape of the problem."""
-        return self.choose_engine(objective, theta)(objective, objective.in_memory or (), theta)
+        """Newton's iterates by the engine for the shape of the problem; by two, if the first was too slow."""
+        classes, engine = objective.in_memory or (), self.choose_engine(objective, theta)
+        if engine not in (cd_iterates, newton_cg_iterates):
+            yield from engine(objective, classes, theta)
+            return
+        second, cost = self._direct_engine(objective, classes, tuning.HAND_OVER_RATIO * self.gram_features)
+        last = theta
+        for at in engine(objective, classes, theta, tuning.HAND_OVER_SHARE * cost):
+            yield at
+            last = at.theta
+        yield from islice(second(objective, classes, last), 1, None)
+
+    def _direct_engine(
+        self, objective: Objective, classes: Sequence[MemoryRows], gram_features: int
+    ) -> tuple[Engine, float]:
+        """The cheaper of the engines that factorise a matrix, and its cost: infinite, if neither applies."""
+        rows = classes[0]
+        dual = costs.dual_ns(classes) if dual_newton_applies(objective, rows) else math.inf
+        possible = rows.n_features <= gram_features / math.sqrt(len(classes))
+        if not possible or (not objective.potential.smooth and _singular(objective, rows)):
+            return dual_newton_iterates, dual
+        gram = costs.gram_ns(objective, classes)
+        return (dual_newton_iterates, dual) if dual <= gram else (gram_iterates, gram)
 
     def choose_engine(self, objective: Objective, theta: Vector) -> Engine:
         """The rule that the table at the top of this file shows."""
-        classes = objective.in_memory or ()
-        rows = classes[0]
-        kinked, dense = not objective.potential.smooth, rows.dense
-        if dual_newton_applies(objective, rows):
-            return dual_newton_iterates
-        gram = rows.n_features <= self.gram_features / math.sqrt(len(classes))
-        if gram and (dense or _crowded(objective, rows)) and not (kinked and _singular(objective, rows)):
-            # From zero, few features are chosen by their pull alone; and a Gram matrix that is there is used.
-            many = rows.n_features >= tuning.WORKING_SET_FEATURES or bool(objective.lengths(theta).any())
-            choose = dense and kinked and many and ActiveQuadratic not in rows.kept
-            return working_set_iterates if choose else gram_iterates
-        return cd_iterates if kinked else newton_cg_iterates
+        classes, potential = objective.in_memory or (), objective.potential
+        rows, kinked = classes[0], not objective.potential.smooth
+        direct, cost = self._direct_engine(objective, classes, self.gram_features)
+        other = math.inf
+        if kinked and not rows.dense and objective.penalised:
+            other = costs.cd_ns(classes)
+        elif potential.quadratic and objective.penalised:
+            other = tuning.CG_PRODUCTS * costs.product_ns(objective, classes)
+        if math.isinf(cost) or other < cost:
+            return cd_iterates if kinked else newton_cg_iterates
+        # From zero, few features are chosen by their pull alone; and a Gram matrix that is there is used.
+        many = rows.n_features >= tuning.WORKING_SET_FEATURES or bool(objective.lengths(theta).any())
+        choose = rows.dense and kinked and many and ActiveQuadratic not in rows.kept
+        return working_set_iterates if choose else direct
 
     @classmethod
     def examples(cls) -> tuple[Newton, ...]:
@@ -187,11 +215,3 @@ def _singular(objective: Objective, rows: MemoryRows) -> bool:
     """Whether the Gram matrix would be singular, or nearly so, and large enough for that to cost much."""
     few = rows.n_samples <= tuning.SINGULAR_ROWS_PER_FEATURE * rows.n_features
     return few and rows.n_features > tuning.SINGULAR_FEATURES and objective.penalised
-
-
-def _crowded(objective: Objective, rows: MemoryRows) -> bool:
-    """Whether the Gram matrix of sparse rows costs less than they do, or there is no good way without it."""
-    N, potential = rows.n_features, objective.potential
-    entries = sum(block.sparse_entries for block in rows.blocks)
-    match = not potential.smooth or potential.quadratic
-    return entries >= N**2 or N <= tuning.SPARSE_GRAM_FEATURES or not match or not objective.penalised

@@ -11,6 +11,7 @@ With several classes at once, a feature is a group of coefficients: zero for all
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from weakref import ref
@@ -33,10 +34,13 @@ from majorant.solvers.newton.working_set import features_to_watch
 from majorant.status import Evaluated, Iterate, Provisional, Vector
 
 
-def cd_iterates(objective: Objective, classes: Sequence[MemoryRows], theta: Vector) -> Iterator[Iterate]:
+def cd_iterates(
+    objective: Objective, classes: Sequence[MemoryRows], theta: Vector, budget: float = math.inf
+) -> Iterator[Iterate]:
     """Descend on the features that may matter, look at all, take in the violators, repeat.
 
     The accuracy asked of a round shrinks geometrically: tied to the violation outside alone, rounds crawl.
+    Ends when this has cost as much as the budget, in nanoseconds of `costs.py`.
     """
     rows = classes[0]
     state: _State | None = rows.kept.pop(_State, None)
@@ -44,17 +48,19 @@ def cd_iterates(objective: Objective, classes: Sequence[MemoryRows], theta: Vect
         state = _State(classes)
     state.objective, state.classes = objective, classes
     try:
-        yield from _rounds(objective, state, objective.evaluate(theta))
+        yield from _rounds(objective, state, objective.evaluate(theta), state.worked + budget)
     finally:
         # The rows keep the state. It must not keep the rows: X would live until the next garbage collection.
         del state.objective, state.classes
         rows.kept[_State] = state
 
 
-def _rounds(objective: Objective, state: _State, at: Evaluated) -> Iterator[Iterate]:
+def _rounds(objective: Objective, state: _State, at: Evaluated, most_work: float) -> Iterator[Iterate]:
     goal = np.inf
     while True:
         yield at
+        if state.worked > most_work:
+            return
         violations = objective.violations(at)
         per_violation, fall = tuning.CD_GOALS if state.watches_many else tuning.CD_GOALS_IF_FEW
         goal = min(per_violation * float(np.max(violations)), fall * goal)
@@ -62,7 +68,7 @@ def _rounds(objective: Objective, state: _State, at: Evaluated) -> Iterator[Iter
         shown = state.worked
         for _ in range(tuning.CD_ROUNDS):
             check()
-            if state.descend(goal) <= goal:
+            if state.descend(goal) <= goal or state.worked > most_work:
                 break
             if state.newton_is_due():
                 state.newton()

@@ -11,9 +11,10 @@ v = y (Ka + β), wᵀDw = aᵀKa. X itself is touched for the iterates that are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from majorant.interrupts import check
@@ -21,6 +22,7 @@ from majorant.linsolve import cholesky_solve
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
+from majorant.rows.columns import Columns
 from majorant.solvers.newton import tuning
 from majorant.status import Iterate, Matrix, Vector
 
@@ -46,18 +48,14 @@ def dual_newton_iterates(
     at = objective.evaluate(theta)
     yield at
     D = _curvatures(objective)
-    design = rows.design()  # S^½ Diag(y) [X b]
-    s = np.concatenate([block.s for block in rows.blocks])
-    y = np.concatenate([block.y for block in rows.blocks])
-    b = rows.blocks[0].b
-    used = s > 0.0
-    X = _rows(design, np.flatnonzero(used), y[used] / np.sqrt(s[used]))
-    del design
-    dual = _DualEquations(_products(X, D), y[used], s[used], intercept=b > 0.0)
+    y, s = (np.concatenate([getattr(block, name) for block in rows.blocks]) for name in "ys")
+    used = np.flatnonzero(s > 0.0)
+    K, pull = (_dense_kernel if rows.dense else _sparse_kernel)(rows, D, used, y[used] / np.sqrt(s[used]))
+    dual = _DualEquations(K, y[used], s[used], intercept=rows.blocks[0].b > 0.0)
     while True:
         check()
         dual.step()
-        theta = np.append(X.T @ dual.a / D, dual.beta)
+        theta = np.append(pull(dual.a) / D, dual.beta)
         moved = objective.evaluate(theta)
         # From a start that is better than w = 0 the first steps may still be worse than it.
         if moved.value < at.value:
@@ -67,25 +65,46 @@ def dual_newton_iterates(
         yield at
 
 
-def _rows(design: Matrix, used: NDArray[np.intp], scale: Vector) -> Matrix:
-    """The rows of X in use, from S^½Diag(y)[X b]; some at a time, since they may fill the memory."""
+Pull = Callable[[Vector], Vector]
+"""a ↦ Xᵀa."""
+
+
+def _dense_kernel(rows: MemoryRows, D: Vector, used: NDArray[np.intp], scale: Vector) -> tuple[Matrix, Pull]:
+    """K for the rows in use, and Xᵀ. `scale` turns a row of S^½Diag(y)X into one of X."""
+    design = rows.design()  # S^½ Diag(y) [X b]
     X = np.empty((len(used), design.shape[1] - 1))
-    for start in range(0, len(used), tuning.DUAL_ROWS_AT_A_TIME):
+    for start in range(0, len(used), tuning.DUAL_ROWS_AT_A_TIME):  # they may fill the memory
         check()
         part = slice(start, start + tuning.DUAL_ROWS_AT_A_TIME)
         np.multiply(design[used[part], :-1], scale[part, np.newaxis], out=X[part])
-    return X
-
-
-def _products(X: Matrix, D: Vector) -> Matrix:
-    """The matrix XD⁻¹Xᵀ; some features at a time, since all of them may take half a minute."""
+    del design
+    # Some features at a time, since all of them may take half a minute.
     width = tuning.DUAL_FEATURES_AT_A_TIME
     first, *others = (slice(start, start + width) for start in range(0, X.shape[1], width))
     K = (X[:, first] / D[first]) @ X[:, first].T
     for part in others:
         check()
         K += (X[:, part] / D[part]) @ X[:, part].T
-    return K
+    return K, lambda a: np.asarray(X.T @ a)
+
+
+def _sparse_kernel(rows: MemoryRows, D: Vector, used: NDArray[np.intp], scale: Vector) -> tuple[Matrix, Pull]:
+    """The same: the Gram matrix of the transpose, a block whose rows are the columns of X."""
+    from majorant.rows.csr import CsrBlock  # imports numba
+
+    columns, n = Columns.of(rows, np.arange(rows.n_features)), rows.n_samples
+    starts = columns.starts.astype(np.uint64)
+    entries = (columns.data, columns.indices, starts[:-1], starts[1:])
+    transposed = CsrBlock(entries, n, np.ones(len(D)), 1.0 / D, intercept=False, ones=False)
+    K = transposed.gram()[:-1, :-1][np.ix_(used, used)] * np.outer(scale, scale)
+    Z = sp.csc_array((columns.data, columns.indices.view(np.int32), columns.starts), shape=(n, len(D)))
+    whole = np.zeros(n)
+
+    def pull(a: Vector) -> Vector:
+        whole[used] = scale * a
+        return np.asarray(Z.T @ whole)
+
+    return K, pull
 
 
 class _DualEquations:
@@ -124,11 +143,10 @@ class _DualEquations:
             return a, self.beta
         M = self.K[np.ix_(rows, rows)]
         M[np.diag_indices_from(M)] += 0.5 / self.s[rows]
-        u = cholesky_solve(M, self.y[rows])
-        check()
-        ones = cholesky_solve(M, np.ones(len(rows)))
-        if u is None or ones is None:
+        solutions = cholesky_solve(M, np.stack([self.y[rows], np.ones(len(rows))], axis=1), overwrite=True)
+        if solutions is None:
             return self.a, self.beta
+        u, ones = solutions.T
         beta = float(u.sum() / ones.sum()) if self.intercept else 0.0
         a[rows] = u - beta * ones
         return a, beta

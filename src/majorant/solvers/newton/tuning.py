@@ -12,8 +12,12 @@ from __future__ import annotations
 # Features up to which the Gram matrix of all of them is formed; of C classes, divided by √C.
 GRAM_FEATURES = 1000
 
-# Features up to which sparse rows have a Gram matrix whatever their number of entries.
-SPARSE_GRAM_FEATURES = 100
+# How many times as many features the Gram matrix may have that takes over from an engine that has spent its
+# budget: 3,000, and 72 MB.
+HAND_OVER_RATIO = 3
+
+# The budget of an engine that does not factorise, as a share of the cost of one that does.
+HAND_OVER_SHARE = 0.5
 
 # Rows per feature up to which the Gram matrix counts as singular at faint penalties with a kink. Tuned on
 # normal numbers: 300 × 900 at λ_max/10⁴ takes 45 s with the Gram matrix and 0.6 s by coordinate descent; at
@@ -29,6 +33,32 @@ WORKING_SET_FEATURES = 200
 # Rows up to which the dual equations are used: with some thousand, factorising them takes as long as many
 # passes.
 DUAL_ROWS = 2500
+
+# Prices, in nanoseconds (`costs.py`) ----------------------------------------------------------------------
+
+# Of an entry of a column, of an entry of sparse rows, of an update of H by two entries of a sparse row, and
+# of a flop of a factorisation: measured on rcv1_subset.
+SWEEP_NS, PASS_NS, UPDATE_NS, FLOP_NS = 2.4, 1.0, 1.5, 0.04
+
+# Of an entry of dense rows: measured on cina0.
+DENSE_PASS_NS = 0.12
+
+# Of an entry of H in a sweep over a quadratic model: measured on w8a.
+MODEL_SWEEP_NS = 0.5
+
+# Of a feature in all vector operations of a step of conjugate gradients: measured on rcv1_subset.
+VECTOR_NS = 10.0
+
+# What Python takes for a Newton step, whatever its size.
+STEP_NS = 1e6
+
+# How often engines pay them, on data that are not badly conditioned: steps with a Gram matrix, products of
+# conjugate gradients, looks of coordinate descent at all features. Those of the seven data sets of
+# benchmarks/compare.py are 4 to 21, 52 to 844 and 4 to 14.
+GRAM_STEPS, CG_PRODUCTS, CD_LOOKS = 8, 60, 8
+
+# Sweeps between two looks, as if each went over all entries; as a rule it goes over few.
+CD_SWEEPS_PER_LOOK = 10
 
 # Where a run starts ---------------------------------------------------------------------------------------
 
@@ -158,8 +188,8 @@ PASS_GROWTH = 2
 # of the last round's goal. (Tied to the violation outside alone, rounds crawl.)
 CD_GOALS = 0.2, 0.3
 
-# The same where the watched features have few of all entries: sweeps cost next to nothing beside a look at all
-# features, so there are fewer looks. On leukemia with λ_max/10, 8 looks become 5, and 10.9 ms 7.1; on
+# The same where the watched features have few of all entries: sweeps cost next to nothing beside a look at
+# all features, so there are fewer looks. On leukemia with λ_max/10, 8 looks become 5, and 10.9 ms 7.1; on
 # rcv1_subset, whose watched features have many entries, fits would take 1.2 times as long.
 CD_GOALS_IF_FEW = 0.05, 0.1
 
@@ -190,13 +220,6 @@ CD_CG_STEPS = 250
 
 # Their accuracy.
 CD_CG_ACCURACY = 0.01
-
-# Nanoseconds per entry of a column, per entry of the rows, per update of H, and per flop of a
-# factorisation: measured on rcv1_subset.
-SWEEP_NS, PASS_NS, UPDATE_NS, FLOP_NS = 2.4, 1.0, 1.5, 0.04
-
-# Nanoseconds that Python takes for a Newton step, whatever its size.
-STEP_NS = 1e6
 
 # How many times more a Newton step costs if the support is larger than the number of active rows.
 SINGULAR_PRICE = 5.0
