@@ -244,22 +244,27 @@ class DenseBlock(Block):
 
     def _products(self, rows: Indices, root: Vector, labelled: Vector, share: slice) -> Matrix:
         """ZᵀZ over a share of the rows, Z = (root X, root b, labelled): H and c as one matrix."""
-        N, total = self.n_features, np.zeros((0, 0))
+        total = np.zeros((0, 0))
         count = min(GATHERED, share.stop - share.start)
-        gathered, design = np.empty((count, N), dtype=self.X.dtype), np.empty((count, N + 2))
+        buffer = np.empty((count, self.n_features), dtype=self.X.dtype)
+        design = np.empty((count, self.n_features + 2))
         for start in range(share.start, share.stop, GATHERED):
             check()
             part = slice(start, min(start + GATHERED, share.stop))
-            chosen, Z = rows[part], design[: part.stop - start]
-            # "clip" writes to the buffer itself, where "raise" would write to a copy of it first.
-            buffer = gathered[: len(chosen)]
-            X = self.X[chosen] if self._by_columns else self.X.take(chosen, 0, buffer, "clip")
-            np.multiply(X, root[part, np.newaxis], out=Z[:, :N])
-            np.multiply(root[part], self.b, out=Z[:, N])
-            Z[:, N + 1] = labelled[part]
+            Z = design[: part.stop - start]
+            np.multiply(self._gather(rows[part], buffer), root[part, np.newaxis], out=Z[:, :-2])
+            np.multiply(root[part], self.b, out=Z[:, -2])
+            Z[:, -1] = labelled[part]
             product = Z.T @ Z
             total = np.add(total, product, out=total) if total.size else product
         return total
+
+    def _gather(self, rows: Indices, buffer: NDArray[Any]) -> NDArray[Any]:
+        """Some rows of X, copied, to the buffer if that is the faster way."""
+        if self._by_columns:
+            return self.X[rows]
+        # "clip" writes to the buffer itself, where "raise" would write to a copy of it first.
+        return self.X.take(rows, 0, buffer[: len(rows)], "clip")
 
     @staticmethod
     def mirror(H: Matrix) -> None:

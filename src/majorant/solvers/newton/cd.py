@@ -62,7 +62,7 @@ def _rounds(objective: Objective, state: _State, at: Evaluated, most_work: float
         if state.worked > most_work:
             return
         violations = objective.violations(at)
-        per_violation, fall = tuning.CD_GOALS if state.watches_many else tuning.CD_GOALS_IF_FEW
+        per_violation, fall = tuning.CD_GOALS_IF_FEW if state.watches_few else tuning.CD_GOALS
         goal = min(per_violation * float(np.max(violations)), fall * goal)
         state.begin(at, violations[:-1], goal)
         shown = state.worked
@@ -98,6 +98,10 @@ class _State:
         blocks = classes[0].blocks
         y, s = _labels(classes[0])
         self.counts = np.sum([block.column_counts for block in blocks], axis=0)
+        # Whether the first watched features have few of all entries, whichever they are.
+        place = max(0, len(self.counts) - tuning.CD_FIRST)
+        most = float(np.partition(self.counts, place)[place:].sum()) if len(self.counts) else 0.0
+        self.watches_few = most <= tuning.CD_FEW * float(self.counts.sum())
         self.watched = np.zeros(0, dtype=np.intp)
         self.theta = np.zeros(0)
         self.codes: NDArray[np.intp] | None = None
@@ -132,11 +136,6 @@ class _State:
             self.columns = Columns.of(self.source, self.watched)
             self.workspace = self.kernels.Workspace(len(self.watched), self.u)
             self.scale = self.objective.violation_scale[self.watched]
-
-    @property
-    def watches_many(self) -> bool:
-        """Whether a sweep over the watched features costs more than a small part of a look at all."""
-        return float(np.sum(self.counts[self.watched])) > tuning.CD_FEW * float(np.sum(self.counts))
 
     def _set_slacks(self, by_class: Sequence[Vector]) -> None:
         self.u = by_class[0] if len(by_class) == 1 else np.ascontiguousarray(np.stack(by_class, axis=1))

@@ -193,7 +193,7 @@ CD_GOALS = 0.2, 0.3
 # rcv1_subset, whose watched features have many entries, fits would take 1.2 times as long.
 CD_GOALS_IF_FEW = 0.05, 0.1
 
-# The share of all entries up to which the watched features have few.
+# The share of all entries up to which the CD_FIRST longest columns have few.
 CD_FEW = 0.1
 
 # How far the violation of coordinates that are near to moving falls before all are visited again.
