@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ from majorant.interrupts import check
 from majorant.rows import kernels
 from majorant.rows.block import Block, Indices
 from majorant.rows.protocol import Audit, LossSum
-from majorant.rows.threads import blocks_for, parallel_map
 from majorant.status import Matrix, Vector
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 # Products of two entries of a row that are added up in one go: a few tenths of a second, after which somebody
 # may want to end it.
 PRODUCTS = 1e8
-# The same, from which on the rows are added by several threads: about a millisecond.
-LEAST_PRODUCTS = 1.5e6
 # Entries compared at a time, so that what numpy makes of them stays in the cache.
 PIECE = 16_384
 
@@ -114,24 +111,11 @@ class CsrBlock(Block):
             )  # fmt: skip
 
     def add_rows(self, rows: Indices, sign: float, H: Matrix, c: Vector) -> None:
-        squares = self._lengths[rows] ** 2
-        # Each share of the rows has an H of its own.
-        count = blocks_for(int(squares.sum()), max(LEAST_PRODUCTS, 2 * H.size))
-        bounds = [len(rows) * k // count for k in range(count + 1)]
+        for part in _pieces(self._lengths[rows] ** 2):
+            check()
+            kernels.add_rows(*self._csr, self.y, self.s, self.b, rows[part], sign, H, c)
 
-        def add(start: int, stop: int) -> tuple[Matrix, Vector]:
-            total = (H, c) if start == 0 else (np.zeros_like(H), np.zeros_like(c))
-            for part in _pieces(squares[start:stop]):
-                check()
-                chosen = rows[start:stop][part]
-                kernels.add_rows(*self._csr, self.y, self.s, self.b, chosen, sign, *total)
-            return total
-
-        for own, border in parallel_map([partial(add, *pair) for pair in pairwise(bounds)])[1:]:
-            H += own
-            c += border
-
-    @property
+    @cached_property
     def _lengths(self) -> NDArray[np.float64]:
         """How many entries each row has."""
         _, _, starts, stops = self._entries
@@ -139,7 +123,7 @@ class CsrBlock(Block):
 
     @property
     def squared_row_lengths(self) -> float:
-        return float(np.sum(self._lengths**2))
+        return float(self._lengths @ self._lengths)
 
     @cached_property
     def _pieces(self) -> list[slice]:
