@@ -16,7 +16,7 @@ from majorant.solvers import Newton, newton, solve
 from majorant.solvers.newton import costs, tuning
 from majorant.solvers.newton.cd import cd_iterates
 from majorant.solvers.newton.dual_newton import _dense_kernel, _sparse_kernel, dual_newton_applies
-from majorant.solvers.newton.newton_cg import newton_cg_iterates
+from majorant.solvers.newton.newton_cg import dual_start, newton_cg_iterates
 from majorant.status import Status
 from majorant.testing import check_potential
 
@@ -482,6 +482,38 @@ def test_every_step_of_a_dual_epoch_raises_the_dual(intercept):
     block.dual_epoch(np.arange(60), inverse, whole)
     assert np.array_equal(whole, theta)
     assert (theta[-1] != 0.0) == intercept
+
+
+@pytest.mark.parametrize("lam", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_dual_start_is_lower_than_zero_and_at_its_best_scale(lam, intercept):
+    rng = np.random.default_rng(2)
+    X = random_sparse(200, 80, 0.2)
+    y = np.where(X[:, :5] @ np.ones(5) + 0.1 * rng.standard_normal(200) > 0.3, 1.0, -1.0)
+    objective = Objective(
+        MemoryRows(X, y, rng.random(200), intercept=intercept), L2(lam), 0.1, 0.5 + rng.random(80)
+    )
+    theta = dual_start(objective, [objective.rows])
+    value = objective.evaluate(theta).value
+    assert value < objective.loss_at_zero
+    for t in (0.5, 0.9, 1.1, 2.0):
+        assert value < objective.evaluate(t * theta).value
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("cuts", [(), (17,)])
+def test_without_a_gram_matrix_a_step_brings_the_gradient(sparse, cuts):
+    X, y, s, _ = random_problem(n=60)
+    rows = MemoryRows(sp.csr_matrix(X) if sparse else X, y, s, cuts=cuts)
+    theta, d = 0.3 * np.ones(7), np.linspace(-1.0, 1.0, 7)
+    quadratic = ActiveQuadratic([rows], theta, gram=False)
+    assert not quadratic.knows_gradient
+    loss, expected = quadratic.advance(d), rows.loss(theta + d)
+    assert quadratic.knows_gradient
+    assert np.isclose(loss, expected.value)
+    assert np.allclose(quadratic.gradient(theta + d), expected.gradient)
+    quadratic.move(-1.0)
+    assert not quadratic.knows_gradient
 
 
 @pytest.mark.parametrize("potential", [L1, lambda lam: Hyperbolic(lam, 1e-9)], ids=["l1", "hyperbolic"])

@@ -110,7 +110,10 @@ class Block(ABC):
     def advance(
         self, d: Vector, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
     ) -> float:
-        """Write L d to dv and `cross` with t = 1; the loss after it."""
+        """Write L d to dv and `cross` with t = 1; the loss after it.
+
+        If H is empty, write the gradient of the loss after it to c.
+        """
 
     @abstractmethod
     def cross(self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector) -> None:

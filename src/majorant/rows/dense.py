@@ -275,8 +275,12 @@ class DenseBlock(Block):
     ) -> float:
         self.image(d, out=dv)
         self.cross(1.0, dv, v, active, H, c)
-        slack = np.maximum(1.0 - v, 0.0)
-        return float(slack @ (self.s * slack))
+        loss, slopes = SquaredHinge.weighted_sum(v.copy(), self.s)
+        if not H.size:
+            slopes *= self.y
+            c[:-1] = self._back(slopes)
+            c[-1] = self.b * slopes.sum()
+        return loss
 
     def cross(self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector) -> None:
         v += dv if t == 1.0 else t * dv

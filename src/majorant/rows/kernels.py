@@ -113,9 +113,16 @@ def image(data, indices, starts, stops, y, b, theta, result):
 
 @compiled
 def advance(data, indices, starts, stops, y, s, b, d, dv, v, active, H, c):
-    """Write L d to dv and take the whole step, see `cross`; return the loss after it."""
+    """Write L d to dv and take the whole step, see `cross`; return the loss after it.
+
+    Without H, write the gradient of the loss after the step to c: the rows are in the cache.
+    """
     total = 0.0
+    slope_sum = 0.0
     intercept = b * d[-1]
+    if not H.size:
+        for i in range(c.size):
+            c[i] = 0.0
     for k in range(y.size):
         score = intercept
         for e in range(starts[k], stops[k]):
@@ -124,11 +131,18 @@ def advance(data, indices, starts, stops, y, s, b, d, dv, v, active, H, c):
         v[k] += dv[k]
         total += s[k] * _value(v[k])
         now = v[k] < 1.0
-        if now != active[k]:
-            active[k] = now
-            if H.size:
+        if H.size:
+            if now != active[k]:
                 weight = 2.0 * s[k] if now else -2.0 * s[k]
                 _add_row(data, indices, starts[k], stops[k], weight, weight * y[k], b, H, c)
+        elif now:
+            slope = s[k] * y[k] * _derivative(v[k])
+            slope_sum += slope
+            for e in range(starts[k], stops[k]):
+                c[indices[e]] += _times(slope, data, e)
+        active[k] = now
+    if not H.size:
+        c[c.size - 1] = b * slope_sum
     return total
 
 

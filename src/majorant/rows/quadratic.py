@@ -17,7 +17,8 @@ c are built anew when a diagonal entry has shrunk to a millionth; `refresh` buil
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any
 from weakref import ref
 
@@ -35,7 +36,10 @@ CANCELLED = 1e6
 
 
 class CarriedMargins:
-    """One block's margins at θ, what a step along d would add to them, who is active, and its H and c."""
+    """One block's margins at θ, what a step along d would add to them, who is active, and its H and c.
+
+    Without H, c is the gradient of the loss where `advance` has led.
+    """
 
     def __init__(self, block: Block, theta: Vector, *, gram: bool) -> None:
         self.block = block
@@ -102,6 +106,7 @@ class ActiveQuadratic:
             self.H, self.c = (np.empty((len(classes), *like.shape)) for like in (first.H, first.c))
         self.fresh = True
         self.products = 0  # with H, without forming it
+        self.knows_gradient = gram
         self._loss: float | None = None
         self._gather()
 
@@ -133,10 +138,13 @@ class ActiveQuadratic:
         """Everything anew from θ, free of what was carried."""
         self._each("refresh", theta)
         self.theta, self.fresh, self._loss = theta, True, None
+        self.knows_gradient = self.H.size > 0
         self._gather()
 
     def gradient(self, theta: Vector) -> Vector:
-        """∇loss(θ) = Hθ - c, class by class, for the θ that the margins are at."""
+        """∇loss(θ) = Hθ - c, class by class, for the θ that the margins are at, if `knows_gradient`."""
+        if not self.H.size:
+            return np.concatenate([reduce(add, (part.c for part in parts)) for parts in self.by_class])
         if len(self.H) == 1:
             return np.asarray(self.H[0] @ theta - self.c[0])
         product = np.einsum("cij,cj->ci", self.H, theta.reshape(self.c.shape))
@@ -157,6 +165,7 @@ class ActiveQuadratic:
         """Go to θ + d, by one product with X; the loss there. H and c follow when the step is `settled`."""
         self.theta = None
         self._loss = sum(self._each("advance", d))
+        self.knows_gradient = True
         return self._loss
 
     @property
@@ -173,6 +182,7 @@ class ActiveQuadratic:
     def move(self, t: float) -> None:
         """Go to θ + t d, for the last d: with t = -1, back."""
         self._loss = None
+        self.knows_gradient = self.H.size > 0
         parallel_map([partial(part.move, t) for part in self.parts])
 
     def settle(self, theta: Vector) -> None:

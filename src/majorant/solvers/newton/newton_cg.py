@@ -6,21 +6,24 @@ penalty ½ wᵀDw the dual problem is
 
     min over α ≥ 0 of  Σ_k (α_k²/4s_k - α_k) + ½ ‖D^-½ Lᵀα‖²,    θ = D⁻¹Lᵀα,
 
-where the intercept is given a penalty as well, of the features' mean: it is a start, not a solution. On
-rcv1_subset with λ = 1 products fall from 90 to 65, with λ = 0.01 from 870 to 760; five epochs are no better
-(61 and 884).
+where the intercept is given a penalty as well, of the features' mean: it is a start, not a solution. One
+epoch overshoots, so θ is scaled to where Φ is least along it. Products with the Hessian for rcv1_subset with
+λ = 100, 1 and 0.1: from zero 15, 79 and 215; from this start 10, 61 and 168; without scaling 14, 63 and 163.
+More epochs cost more than they save.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from majorant.interrupts import check
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
+from majorant.rows.block import Block
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.line_search import step_or_refresh
 from majorant.solvers.newton import tuning
@@ -45,15 +48,20 @@ def newton_cg_iterates(
             return
         gradient = objective.gradient(at)
         d = -newton_direction(objective, quadratic, at.theta, gradient, tuning.CG_FORCING)
-        at = objective.evaluate(step_or_refresh(objective, quadratic, at, at.theta + d, -float(gradient @ d)))
+        theta = step_or_refresh(objective, quadratic, at, at.theta + d, -float(gradient @ d))
+        if quadratic.knows_gradient:
+            value = quadratic.loss + objective.penalty(theta)
+            at = Evaluated(theta, value, quadratic.gradient(theta), carried=True)
+        else:
+            at = objective.evaluate(theta)
 
 
 def dual_start(objective: Objective, classes: Sequence[MemoryRows]) -> Vector:
     """Where one epoch of dual coordinate descent leads from zero, for sparse rows and a quadratic penalty."""
     from majorant.rows.csr import CsrBlock  # imports numba
 
-    inverse = 1.0 / objective.half_quadratic_weights(objective.start())
-    inverse = np.append(inverse, np.mean(inverse))
+    weights = objective.half_quadratic_weights(objective.start())
+    inverse = np.append(1.0 / weights, np.mean(1.0 / weights))
     theta = np.zeros((len(classes), objective.width))
     generator = np.random.default_rng(0)  # rows may be sorted by class; the order is the same for every fit
     for rows, row in zip(classes, theta, strict=True):
@@ -61,4 +69,24 @@ def dual_start(objective: Objective, classes: Sequence[MemoryRows]) -> Vector:
             check()
             assert isinstance(block, CsrBlock)
             block.dual_epoch(generator.permutation(block.n_samples), inverse, row)
+        row *= _best_scale(rows, row, float(weights @ row[:-1] ** 2))
     return theta.ravel()
+
+
+def _best_scale(rows: MemoryRows, theta: Vector, square: float) -> float:
+    """The t > 0 at which Σ s ρ²(t v) + t²/2 · square is nearly least, for the margins v of θ."""
+    v, s = (np.concatenate(parts) for parts in zip(*rows.ask(partial(_margins, theta)), strict=True))
+    t = 1.0
+    for _ in range(
+        tuning.SCALING_STEPS
+    ):  # of Newton's method: the sum is quadratic until a row changes sides
+        active = np.where(t * v < 1.0, s, 0.0)
+        slope, curvature = float(active @ v), float(active @ v**2) + 0.5 * square
+        if not (slope > 0.0 and curvature > 0.0):
+            return t
+        t = slope / curvature
+    return t
+
+
+def _margins(theta: Vector, block: Block) -> tuple[Vector, Vector]:
+    return block.image(theta), block.s

@@ -71,6 +71,9 @@ SUBSAMPLE_ROWS = 400
 # Newton steps on such a sample. (3 and 4: fits take 1.02 and 1.07 times as long, the mean of 15 cells.)
 SUBSAMPLE_NEWTON_STEPS = 2
 
+# Steps of Newton's method for the scale of a start by dual coordinate descent.
+SCALING_STEPS = 4
+
 # Rows up to which a penalty with a kink is approached from stronger ones.
 STRONGER_PENALTY_ROWS = 1000
 
