@@ -9,7 +9,7 @@ penalty ½ wᵀDw the dual problem is
 where the intercept is given a penalty as well, of the features' mean: it is a start, not a solution. One
 epoch overshoots, so θ is scaled to where Φ is least along it. Products with the Hessian for rcv1_subset with
 λ = 100, 1 and 0.1: from zero 15, 79 and 215; from this start 10, 61 and 168; without scaling 14, 63 and 163.
-More epochs cost more than they save.
+Two to twelve epochs, tried without scaling for λ = 1 and 0.01, took as long or longer.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ CD_GOALS = 0.2, 0.3
 
 # The same where the watched features have few of all entries: sweeps cost next to nothing beside a look at
 # all features, so there are fewer looks. On leukemia with λ_max/10, 8 looks become 5, and 10.9 ms 7.1; on
-# rcv1_subset, whose watched features have many entries, fits would take 1.2 times as long.
+# rcv1_subset, whose watched features have many entries, fits would take 1.0 to 1.4 times as long.
 CD_GOALS_IF_FEW = 0.05, 0.1
 
 # The share of all entries up to which the CD_FIRST longest columns have few.
