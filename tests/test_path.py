@@ -13,6 +13,7 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.preprocessing import scale
 
 from majorant import SparseSVC, SparseSVCCV, lambda_max, sparse_svc_path
+from majorant.objective import Objective
 from majorant.potentials import L1
 from majorant.testing import small_problem
 
@@ -354,3 +355,18 @@ def test_progress_counts_the_models_and_is_silent_by_default(how, capsys, monkey
     assert [line.split("  ")[0] for line in fit(verbose=1).splitlines()] == [
         f"model {k} of 4" for k in (1, 2, 3, 4)
     ]
+
+
+@pytest.mark.parametrize("shape", [(60, 400), (500, 20)], ids=["wide", "tall"])
+def test_hyperbolic_path_with_a_sharp_kink_ends_at_l1(shape, monkeypatch):
+    """The solution of ℓ1 is certified as one of the hyperbolic problem, without steps on the rounded kink."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=shape)
+    y = np.where(X[:, :5].sum(axis=1) + rng.normal(size=len(X)) > 0.0, 1, -1)
+    sharp = sparse_svc_path(X, y, "l1", lambdas=20)
+    monkeypatch.setattr(Objective, "smoothed_start", None)  # what steps on the rounded kink begin with
+    rounded = sparse_svc_path(X, y, "hyperbolic", lambdas=sharp.lambdas)
+    for one, other in zip(sharp.models, rounded.models, strict=True):
+        assert other.converged_
+        constant = other.lam_ * 1e-9 * X.shape[1]
+        assert other.objective_ - constant == pytest.approx(one.objective_, rel=3e-6)

@@ -125,13 +125,17 @@ class _Delivery:
         if not isinstance(zero_tol, str):
             return self._without_small(zero_tol)
         if not potential.smooth:
-            return self._without_faint(sizes)
+            held = objective.factor * potential.slope_at_zero
+            return self._without_faint(self._faint(sizes, held), held)
         if potential.zero_width == 0.0:
             return self.start
         held = BORDER * objective.factor * potential.max_slope
         pulls = objective.lengths(self.start.loss_gradient)
         small = (sizes <= potential.zero_width) & (sizes > 0.0) & (pulls <= held)
         if potential.kink_width is not None:  # which may be narrower than θ is exact
+            at = self._without_faint(small | self._faint(sizes, held / BORDER), held)
+            if not objective.lengths(at.theta)[small].any():
+                return at
             small |= self._faint(sizes, held)
         order = np.flatnonzero(small)
         costs = self._costs(pulls)[order]
@@ -179,16 +183,15 @@ class _Delivery:
         slopes = np.minimum(pulls / np.where(factor > 0.0, factor, 1.0), potential.max_slope)
         return np.asarray(factor * potential.excess_conjugate(slopes))
 
-    def _without_faint(self, sizes: Vector) -> Evaluated:
-        """A kink: what moves the margins next to nothing, and is pulled less than zero holds, is zero."""
+    def _without_faint(self, faint: Mask, held: Vector) -> Evaluated:
+        """A kink, or one that is hardly rounded: of these features, those that zero holds become zero."""
         objective, at = self.objective, self.start
-        held = objective.factor * objective.potential.slope_at_zero
-        faint = self._faint(sizes, held)
         while faint.any():
             rounded = self._evaluated(_without(at.theta, faint))
             pulled = faint & (objective.lengths(rounded.loss_gradient) > held)
             if not pulled.any():
-                return rounded if rounded.value <= at.value else at
+                allowed = objective.potential.smooth and self._good(rounded)
+                return rounded if allowed or rounded.value <= at.value else at
             faint &= ~pulled
         return at
 
