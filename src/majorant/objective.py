@@ -230,15 +230,18 @@ class Objective:
     def penalty_gradient(self, theta: Vector) -> Vector:
         """∇f̃(θ), Eq. (eq:gradientreg), zero for the intercepts; of a kink at zero, zero."""
         gradient = np.zeros_like(theta)
-        W, G = self.matrix(theta)[:, :-1], self.matrix(gradient)[:, :-1]
+        W = self.matrix(theta)[:, :-1]
+        self.matrix(gradient)[:, :-1] = self._penalty_slopes(W, self.factor)
+        return gradient
+
+    def _penalty_slopes(self, W: Matrix, factor: Vector) -> Matrix:
+        """The gradient of the penalty of some features, with these factors; of a kink at zero, zero."""
         if len(W) == 1:
-            np.multiply(self.factor, self.potential.derivative(W[0]), out=G[0])
+            slopes = (factor * self.potential.derivative(W[0]))[np.newaxis]
         else:
             t = column_norms(W)
-            np.multiply(self.factor * self.potential.derivative(t), W / np.where(t > 0.0, t, 1.0), out=G)
-        if self.eta > 0.0:
-            G += self.eta * W
-        return gradient
+            slopes = factor * self.potential.derivative(t) * (W / np.where(t > 0.0, t, 1.0))
+        return slopes + self.eta * W if self.eta > 0.0 else slopes
 
     def gradient(self, at: Evaluated) -> Vector:
         """∇Φ(θ), Eq. (eq:gradient), for a smooth potential."""
@@ -246,16 +249,20 @@ class Objective:
 
     def subgradient(self, at: Evaluated) -> Vector:
         """The element of smallest norm of ∂Φ(θ); the gradient where Φ is differentiable."""
-        gradient = self.gradient(at)
-        if not self.potential.smooth:
-            # What is left of the pull on a zero when it is shrunk by what the kink holds.
-            G, held = self.matrix(gradient)[:, :-1], np.where(self.lengths(at.theta) == 0.0, 1.0, 0.0)
-            held *= self.kink_slopes[:-1]
-            if len(G) == 1:
-                G[0] -= np.minimum(np.maximum(G[0], -held), held)
-            else:
-                size = column_norms(G)
-                G *= np.maximum(size - held, 0.0) / np.maximum(size, TINY)
+        if self.potential.smooth:
+            return self.gradient(at)
+        # Of a zero, what is left of its pull when that is shrunk by what the kink holds. Zeros are many, so
+        # all features are taken for zeros first.
+        W, gradient = self.matrix(at.theta)[:, :-1], at.loss_gradient.copy()
+        G, held = self.matrix(gradient)[:, :-1], self.kink_slopes[:-1]
+        used = np.flatnonzero(W[0] if len(W) == 1 else W.any(axis=0))
+        pulls = G[:, used]
+        if len(G) == 1:
+            G[0] -= np.minimum(np.maximum(G[0], -held), held)
+        else:
+            size = column_norms(G)
+            G *= np.maximum(size - held, 0.0) / np.maximum(size, TINY)
+        G[:, used] = pulls + self._penalty_slopes(W[:, used], self.factor[used])
         return gradient
 
     # The certificate ---------------------------------------------------------------------------

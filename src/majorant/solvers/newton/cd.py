@@ -51,7 +51,7 @@ def cd_iterates(
         yield from _rounds(objective, state, objective.evaluate(theta), state.worked + budget)
     finally:
         # The rows keep the state. It must not keep the rows: X would live until the next garbage collection.
-        del state.objective, state.classes
+        del state.objective, state.classes, state.problem
         rows.kept[_State] = state
 
 
@@ -74,8 +74,8 @@ def _rounds(objective: Objective, state: _State, at: Evaluated, most_work: float
                 state.newton()
             if state.worked - shown > tuning.SHOWN_NS:
                 shown = state.worked
-                yield Provisional(state.theta, state.value)
-        at = objective.evaluate(state.theta)
+                yield Provisional(state.theta(), state.value)
+        at = objective.evaluate(state.theta())
 
 
 def _slacks(theta: Vector, block: Block) -> Vector:
@@ -85,11 +85,14 @@ def _slacks(theta: Vector, block: Block) -> Vector:
 class _State:
     """The watched features, the slacks u = S^½(1 - v) of the rows, and the two ways to lower Φ with them.
 
-    Kept for the next run on these rows. Objective and classes are set while a run is going on.
+    All other features are zero, so that a round costs nothing for them. Kept for the next run on these rows.
+    Objective and classes are set while a run is going on, and so is `problem`, which has the penalty of the
+    watched features.
     """
 
     objective: Objective
     classes: Sequence[MemoryRows]
+    problem: Objective
 
     def __init__(self, classes: Sequence[MemoryRows]) -> None:
         from majorant.solvers.newton import cd_kernels
@@ -103,7 +106,8 @@ class _State:
         most = float(np.partition(self.counts, place)[place:].sum()) if len(self.counts) else 0.0
         self.watches_few = most <= tuning.CD_FEW * float(self.counts.sum())
         self.watched = np.zeros(0, dtype=np.intp)
-        self.theta = np.zeros(0)
+        # Coefficients of the watched features and intercepts; and of all features, where a run has ended.
+        self.part, self.last = np.zeros(0), np.zeros(0)
         self.codes: NDArray[np.intp] | None = None
         self.intercept = np.sqrt(s) * blocks[0].b
         self._unlabelled: MemoryRows | None = None
@@ -122,59 +126,73 @@ class _State:
 
     def begin(self, at: Evaluated, violations: Vector, goal: float) -> None:
         """Start at θ, with other features if some that are not watched violate."""
-        here = np.array_equal(self.theta, at.theta)
-        self.theta = at.theta
+        whole = self.objective
         # What was carried is as good as new, unless rounding shows.
-        if not here or abs(self.value - at.value) > 1e-11 * at.value:
-            pairs = zip(self.classes, self.objective.matrix(at.theta), strict=True)
+        here = np.array_equal(self.last, at.theta)
+        if not here or abs(self._loss + whole.penalty(at.theta) - at.value) > 1e-11 * at.value:
+            pairs = zip(self.classes, whole.matrix(at.theta), strict=True)
             self._set_slacks([np.concatenate(rows.ask(partial(_slacks, row))) for rows, row in pairs])
         outside = np.ones(len(violations), dtype=np.bool_)
         outside[self.watched] = False
-        unseen = self.objective.lengths(at.theta)[outside].any()
+        unseen = whole.lengths(at.theta)[outside].any()
         if np.any(violations[outside] > goal) or unseen or not len(self.watched):
-            self.watched = features_to_watch(self.objective, at, tuning.CD_FIRST, tuning.CD_GROWTH)
+            self.watched = features_to_watch(whole, at, tuning.CD_FIRST, tuning.CD_GROWTH)
             self.columns = Columns.of(self.source, self.watched)
             self.workspace = self.kernels.Workspace(len(self.watched), self.u)
-            self.scale = self.objective.violation_scale[self.watched]
+            self.scale = whole.violation_scale[self.watched]
+        self.problem = whole.on(self.classes, whole.factor[self.watched])
+        self.part = whole.matrix(at.theta)[:, self._where].ravel()
+
+    @property
+    def _where(self) -> NDArray[np.intp]:
+        """The places of the watched features and of the intercept in a row of θ."""
+        return np.append(self.watched, len(self.counts))
+
+    def theta(self) -> Vector:
+        """θ, of all features."""
+        theta = np.zeros((len(self.classes), len(self.counts) + 1))
+        theta[:, self._where] = self.problem.matrix(self.part)
+        self.last = theta.ravel()
+        return self.last
 
     def _set_slacks(self, by_class: Sequence[Vector]) -> None:
         self.u = by_class[0] if len(by_class) == 1 else np.ascontiguousarray(np.stack(by_class, axis=1))
 
     @property
+    def _loss(self) -> float:
+        active = np.maximum(self.u, 0.0).ravel()
+        return float(active @ active)
+
+    @property
     def value(self) -> float:
         """Φ, from the slacks that were carried along."""
-        active = np.maximum(self.u, 0.0).ravel()
-        return float(active @ active) + self.objective.penalty(self.theta)
+        return self._loss + self.problem.penalty(self.part)
 
     # Coordinate descent ------------------------------------------------------------------------
 
     def descend(self, goal: float) -> float:
         """Sweeps until the goal is met or a Newton step is due; the violation that the last over all met."""
-        theta = self.objective.matrix(self.theta)
-        where = np.append(self.watched, theta.shape[1] - 1)
-        part = np.ascontiguousarray(theta[:, where].T)
+        theta = np.array(self.problem.matrix(self.part).T, order="C")
         first, visited = self.kernels.descend_along(
             self.columns,
             self.codes,
             self.intercept,
             self.u,
-            part,
-            self.objective.tangent_slopes(self.theta)[self.watched],
-            self.objective.eta,
+            theta,
+            self.problem.tangent_slopes(self.part)[:-1],
+            self.problem.eta,
             self.scale,
             self.workspace,
             share=tuning.CD_INNER_ACCURACY,
             goal=goal,
             budget=self._budget(),
             # A tangent changes with θ.
-            rounds=tuning.CD_ROUNDS_PER_CALL if self.objective.potential.convex else 1,
+            rounds=tuning.CD_ROUNDS_PER_CALL if self.problem.potential.convex else 1,
         )
         cost = tuning.SWEEP_NS * visited * len(self.classes)
         self.spent += cost
         self.worked += cost
-        moved = np.zeros_like(theta)
-        moved[:, where] = part.T
-        self.theta = moved.ravel()
+        self.part = theta.T.ravel()
         return first
 
     def _budget(self) -> float:
@@ -186,7 +204,9 @@ class _State:
     # Newton's method on the support ------------------------------------------------------------
 
     def _support(self) -> NDArray[np.intp]:
-        return np.flatnonzero((self.objective.lengths(self.theta) > 0.0) | (self.objective.factor == 0.0))
+        """Which of the watched features are in use, by their places among these."""
+        used = (self.problem.lengths(self.part) > 0.0) | (self.problem.factor == 0.0)
+        return np.flatnonzero(used)
 
     def newton_is_due(self) -> bool:
         """Whether the sweeps since the last step have cost as much as one would."""
@@ -196,7 +216,7 @@ class _State:
 
     def _price(self, support: NDArray[np.intp]) -> float:
         """What Newton's method on the support costs."""
-        entries = float(np.sum(self.counts[support]))
+        entries = float(np.sum(self.columns.counts[support]))
         if not self._has_hessians(support):
             return tuning.STEP_NS + tuning.PASS_NS * 2.0 * entries * len(self.classes) * tuning.CD_CG_STEPS
         updates = 0.5 * entries**2 / self.source.n_samples
@@ -214,10 +234,9 @@ class _State:
         """Some steps with the exact curvature of the active rows, on the support as it is."""
         support = self._support()
         self.worked += self._price(support)
-        whole = self.objective
         classes = self._support_rows(support)
-        objective = whole.on(classes, whole.factor[support])
-        matrix = whole.matrix(self.theta.copy())
+        objective = self.problem.on(classes, self.problem.factor[support])
+        matrix = self.problem.matrix(self.part.copy())
         where = np.append(support, matrix.shape[1] - 1)
         theta = matrix[:, where].ravel()
         quadratic = ActiveQuadratic(classes, theta, gram=self._has_hessians(support))
@@ -230,7 +249,7 @@ class _State:
             if done:
                 break
         matrix[:, where] = objective.matrix(theta)
-        self.theta = matrix.ravel()
+        self.part = matrix.ravel()
         self._set_slacks(
             [
                 np.concatenate([np.sqrt(part.block.s) * (1.0 - part.v) for part in parts])
@@ -242,9 +261,9 @@ class _State:
     def _support_rows(self, support: NDArray[np.intp]) -> list[MemoryRows]:
         first, *others = self.classes
         if first.dense or others:
-            part = first.columns(support)
+            part = first.columns(self.watched[support])
         else:
-            part = self.columns.rows(np.searchsorted(self.watched, support), first)
+            part = self.columns.rows(support, first)
         return [part, *(part.relabelled(*_labels(rows)) for rows in others)]
 
 
