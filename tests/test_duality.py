@@ -119,3 +119,16 @@ def test_a_class_without_active_rows_leaves_the_trivial_bound():
     objective = Objective(MemoryRows(X, np.array([1.0, 1.0, -1.0])), L1(0.1))
     _, certificate = objective.certify(np.array([0.0, 5.0]))
     assert certificate.gap == 1.0
+
+
+@pytest.mark.parametrize(("potential", "eta"), [(L2(0.5), 0.0), (L2(0.5), 0.3), (Zero(), 0.3)])
+def test_the_dual_value_of_a_quadratic_penalty_is_the_best_of_all_scales(potential, eta):
+    rng = np.random.default_rng(2)
+    factor = np.array([0.5, 1.0, 2.0])
+    gradient, theta = rng.standard_normal((2, 1, 4))
+    linear, square = 3.0, 0.7
+    D = factor * potential.weight(np.zeros(3)) + eta
+    scales = np.linspace(0.0, 4.0, 40_001)
+    values = scales * linear - scales**2 * (square + 0.5 * float(np.sum(gradient[0, :-1] ** 2 / D)))
+    value = Dual(potential, factor, eta).value(theta, linear, square, gradient)
+    assert value == pytest.approx(values.max(), rel=1e-6)

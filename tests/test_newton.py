@@ -620,3 +620,36 @@ def test_a_faint_penalty_starts_from_a_faint_ridge_and_never_rises():
     assert result.status.converged
     values = result.history.column("objective")
     assert np.all(np.diff(values) <= 1e-12 * values[:-1])
+
+
+@pytest.mark.parametrize("start", ["zero", "elsewhere"])
+@pytest.mark.parametrize("potential", [L2(0.1), Hyperbolic(0.5, 1e-2)])
+@pytest.mark.parametrize("cuts", [None, (30,)])
+def test_features_that_no_row_has_are_left_out(potential, start, cuts, monkeypatch):
+    X, y = wide(n=80, p=60)
+    X[np.abs(X) < 0.8] = 0.0
+    X[:, 1::3] = X[:, 2::3] = 0.0
+    X = sp.csr_array(X)
+    rows, seen = MemoryRows(X, y, cuts=cuts), []
+    narrowed = MemoryRows.without_empty_columns
+
+    def spy(self, chosen):
+        seen.append(narrowed(self, chosen))
+        return seen[-1]
+
+    monkeypatch.setattr(MemoryRows, "without_empty_columns", spy)
+    objective = Objective(rows, potential, penalty_factor=np.linspace(0.5, 1.5, 60))
+    theta = np.zeros(61)
+    theta[0 if start == "zero" else 1] = 0.1  # of a feature that occurs, or of one that does not
+    solver = Newton(gram_features=0)
+    result = solve(solver, objective, theta, tol=1e-9)
+    assert result.status is Status.CONVERGED
+    assert bool(seen) or start == "elsewhere"
+    for part in seen:
+        assert part.n_features == 20
+        assert np.shares_memory(part.drawn[0]._entries[0], X.data)
+        assert np.array_equal(part.survey.squares, rows.survey.squares[np.append(np.arange(0, 60, 3), 60)])
+    dense = solve(solver, Objective(MemoryRows(X.toarray(), y), potential, 0.0, objective.factor), tol=1e-9)
+    assert result.iterate.value == pytest.approx(dense.iterate.value, rel=1e-8)
+    if start == "zero":
+        assert not result.iterate.theta[:-1].reshape(-1, 3)[:, 1:].any()

@@ -18,6 +18,9 @@ an iterate, one gets there by
 With a ridge, f_i* is the smallest (c_iφ)*(a) + (u_i - a)²/2η over all a; any a makes a valid bound, and
 a = u_i - η w_i, cut to what φ can hold, is the right one at the optimum.
 
+Of a quadratic penalty, f_i*(u) = u²/2D_i with D_i = c_i φ'' + η: then the best t is known, and D(tα) there is
+(Σ α)²/4(Σ α²/4s + Σ u²/2D).
+
 With several classes at once, all sums are over the classes as well, and the norm of a feature's pull takes
 the place of its size.
 
@@ -88,6 +91,11 @@ class Dual:
         self.free = (limit == 0.0) & (eta == 0.0)
         self._any_free = bool(self.free.any())
         self._limit = np.where(self.free, np.inf, limit)
+        # 1/D of a quadratic penalty; zero for features without any.
+        self._inverse: Vector | None = None
+        if potential.quadratic:
+            D = factor * potential.weight(np.zeros(1)) + eta
+            self._inverse = np.divide(1.0, D, out=np.zeros_like(D), where=D > TINY)
 
     def value(self, theta: Matrix, linear: float, square: float, gradient: Matrix) -> float:
         """D(α) ≥ 0 for the α of θ, made feasible, from Σ α, Σ α²/4s and -u, a row per class.
@@ -97,13 +105,15 @@ class Dual:
         if not square > 0.0:
             return 0.0
         G, W, longest = gradient[:, :-1], theta[:, :-1], math.inf
-        size = column_norms(G)
-        if self.eta == 0.0:
-            longest = 1.0 / max(float((size / self._limit).max(initial=0.0)), TINY)
         if self._any_free:
-            linear -= 2.0 * float(size[self.free] @ column_norms(W[:, self.free]))
+            linear -= 2.0 * float(column_norms(G[:, self.free]) @ column_norms(W[:, self.free]))
         if not linear > 0.0:  # the best scale would be negative, and negative α prove nothing
             return 0.0
+        if self._inverse is not None:
+            half = 0.5 * linear / (square + 0.5 * float(np.vdot(G * self._inverse, G)))
+            return 0.5 * linear * half if half > 0.0 else 0.0
+        if self.eta == 0.0:
+            longest = 1.0 / max(float((column_norms(G) / self._limit).max(initial=0.0)), TINY)
         if self.eta == 0.0 and self.potential.homogeneous:  # no conjugate: the best scale is known
             t = min(longest, 0.5 * linear / square)
             return max(0.0, t * linear - t * t * square)

@@ -221,8 +221,17 @@ class Objective:
         gradient = np.concatenate([loss.gradient for loss in parts])
         return Evaluated(theta, sum(loss.value for loss in parts) + self.penalty(theta), gradient)
 
+    @cached_property
+    def quadratic_weights(self) -> Vector | float:
+        """D of a quadratic penalty Σ_i D_i ‖W_·i‖²/2: a number, if all are the same."""
+        weights = self.half_quadratic_weights(self.start())
+        return weights if self.penalty_factor is not None else float(weights[0])
+
     def penalty(self, theta: Vector) -> float:
         """f(w) - f(0), Eq. (eq:fReg)."""
+        if self.potential.quadratic:
+            W = self.matrix(theta)[:, :-1]
+            return 0.5 * float(np.vdot(W * self.quadratic_weights, W))
         t = self.lengths(theta)
         penalty = float(self.factor @ self.potential.excess(t))
         return penalty + 0.5 * self.eta * float(t @ t) if self.eta > 0.0 else penalty

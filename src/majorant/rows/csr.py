@@ -165,6 +165,18 @@ class CsrBlock(Block):
         entries = (data, indices, ends[:-1], ends[1:])
         return CsrBlock(entries, len(chosen), self.y, self.s, intercept=self.b > 0, ones=self._csr[0] is None)
 
+    def renumbered(self, chosen: NDArray[np.intp]) -> CsrBlock:
+        """The same rows with these features, which have all entries: only the column numbers are copied.
+
+        Entries of other features are zeros that are stored, or vanish when they are squared; they count as
+        entries of the first feature, where they change nothing.
+        """
+        data, indices, starts, stops = self._entries
+        position = np.zeros(self.n_features, dtype=np.uint32)
+        position[chosen] = np.arange(len(chosen), dtype=np.uint32)
+        entries = (data, position[indices], starts, stops)
+        return CsrBlock(entries, len(chosen), self.y, self.s, intercept=self.b > 0, ones=self._csr[0] is None)
+
     @classmethod
     def joined(cls, blocks: Sequence[CsrBlock]) -> CsrBlock:
         first = blocks[0]

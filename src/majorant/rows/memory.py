@@ -70,6 +70,16 @@ class MemoryRows(Rows):
         part._know_columns_of(self, chosen)
         return part
 
+    def without_empty_columns(self, chosen: NDArray[np.intp]) -> MemoryRows:
+        """The same sparse rows with these features, which have all entries; the entries are not copied."""
+        from majorant.rows.csr import CsrBlock  # imports numba
+
+        part = self.of([block.renumbered(chosen) for block in self.drawn if isinstance(block, CsrBlock)])
+        part._cut_by_user = self._cut_by_user
+        part.blocks = part.partition()
+        part._know_columns_of(self, chosen)
+        return part
+
     @property
     def audits_cheaply(self) -> bool:  # type: ignore[override]
         """Whether X is sparse: its kernel takes the same time."""

@@ -30,6 +30,10 @@ SINGULAR_FEATURES = 50
 # Features of dense rows from which on the Gram matrix of some of them is tried before that of all.
 WORKING_SET_FEATURES = 200
 
+# The share of the features of sparse rows that occur in some row, up to which the others are left out of a
+# smooth problem. With 28,192 of 47,236 features (rcv1_subset), fits with ℓ2 take 0.70 of the time.
+OCCURRING_SHARE = 0.75
+
 # Rows up to which the dual equations are used: with some thousand, factorising them takes as long as many
 # passes.
 DUAL_ROWS = 2500
