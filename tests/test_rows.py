@@ -317,22 +317,6 @@ def test_squares_of_single_precision_are_summed_in_double(order):
         assert np.allclose(squares, s @ X.astype(float) ** 2, rtol=1e-12)
 
 
-def test_kernels_work_where_nothing_can_be_cached(monkeypatch):
-    import numba
-
-    from majorant.rows.kernels import compiled
-
-    plain = numba.njit
-
-    def njit(*args, cache=False, **options):
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return plain(*args, **options)
-
-    monkeypatch.setattr(numba, "njit", njit)
-    assert compiled(lambda x: x + 1)(2) == 3
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_class_without_an_active_row_adds_exactly_nothing(layout):
     """Rounding in its place would be taken for dual variables, and prove what is not so."""

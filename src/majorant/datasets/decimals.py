@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.rows.kernels import compiled
+from majorant.jit import compiled, compiled_part
 
 Bytes = NDArray[np.uint8]
 Powers = NDArray[np.uint64]
@@ -114,7 +114,7 @@ def read_number(text: Bytes, i: int, powers: Powers) -> tuple[int, float, int]:
     return kind, -value if negative else value, i
 
 
-@compiled
+@compiled_part
 def _rounded(w: np.uint64, q: int, powers: Powers) -> float:
     """The float64 nearest to w × 10^q, for w > 0."""
     if q < SMALLEST:
@@ -157,7 +157,7 @@ def _rounded(w: np.uint64, q: int, powers: Powers) -> float:
     return math.ldexp(np.float64(mantissa), int(exponent - 1023 - 52))
 
 
-@compiled
+@compiled_part
 def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     """The upper and the lower 64 bits of a × b."""
     half = np.uint64(32)

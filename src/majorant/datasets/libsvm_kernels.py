@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from majorant.datasets.decimals import HARD, NO_NUMBER, TOO_LARGE, Bytes, Powers, read_number
-from majorant.rows.kernels import compiled
+from majorant.jit import compiled
 
 FINE, LABEL, LABEL_SIZE, INDEX, INDEX_ORDER, INDEX_SIZE, PAIR, VALUE, VALUE_SIZE, BLANK, RETURN, NUL = range(
     12

@@ -15,32 +15,20 @@ indicators are, `data` may be None: not reading them makes the loops 1.1 to 1.5 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numba
 import numpy as np
 
+from majorant.jit import compiled, compiled_part
 from majorant.losses import SquaredHinge
 
 
-def compiled(function: Callable[..., Any]) -> Any:
-    """Compile at the first call, cache on disk, release the GIL."""
-    options: Any = {"nogil": True, "error_model": "numpy"}
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # there is no directory to keep it in, neither the package's nor the user's
-        return numba.njit(**options)(function)
-
-
-@compiled
+@compiled_part
 def _times(factor, data, e):
     """Factor × data[e]."""
     return factor if data is None else factor * data[e]
 
 
-_value = compiled(SquaredHinge.value)
-_derivative = compiled(SquaredHinge.derivative)
+_value = compiled_part(SquaredHinge.value)
+_derivative = compiled_part(SquaredHinge.derivative)
 
 
 @compiled
@@ -168,7 +156,7 @@ def add_rows(data, indices, starts, stops, y, s, b, rows, sign, H, c):
         _add_row(data, indices, starts[k], stops[k], weight, weight * y[k], b, H, c)
 
 
-@compiled
+@compiled_part
 def _add_row(data, indices, start, stop, weight, labelled, b, H, c):
     last = H[c.size - 1]
     for e in range(start, stop):

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from majorant.jit import compiled, compiled_part
 from majorant.rows.columns import Columns
-from majorant.rows.kernels import compiled
 from majorant.solvers.newton import tuning
 from majorant.solvers.newton.model_kernels import shrink
 from majorant.status import Matrix, Vector
@@ -22,7 +22,7 @@ from majorant.status import Matrix, Vector
 # A sweep along columns -------------------------------------------------------------------------------------
 
 
-@compiled
+@compiled_part
 def _sweep(data, indices, starts, u, theta, slopes, ridge, scale, order, near):
     """One pass of coordinate descent on Σ max(u, 0)² + Σ_j (slopes_j |θ_j| + ridge θ_j²/2), in place.
 
@@ -91,7 +91,7 @@ def _sweep(data, indices, starts, u, theta, slopes, ridge, scale, order, near):
     return worst
 
 
-@compiled
+@compiled_part
 def _sweep_groups(data, indices, starts, codes, u, W, slopes, ridge, scale, order, near, g, h, w):
     """One pass on Σ max(u, 0)² + Σ_j (slopes_j ‖W_j‖ + ridge ‖W_j‖²/2), in place, over the features in order.
 
@@ -151,7 +151,7 @@ def _sweep_groups(data, indices, starts, codes, u, W, slopes, ridge, scale, orde
     return worst
 
 
-@compiled
+@compiled_part
 def _move(data, indices, start, stop, codes, u, before, after):
     """Bring the slacks along from `before` to `after`; returns by how much the loss changes."""
     change = 0.0
@@ -170,7 +170,7 @@ def _move(data, indices, start, stop, codes, u, before, after):
     return change
 
 
-@compiled
+@compiled_part
 def _centre(column, u):
     """Newton's method on Σ max(u - d column, 0)² for the intercept alone, in place; returns d."""
     moved = 0.0
@@ -190,7 +190,7 @@ def _centre(column, u):
     return moved
 
 
-@compiled
+@compiled_part
 def _centre_groups(root, codes, u, beta):
     """Newton's method for the intercepts alone, class by class, in place; `root` is S^½1, or zero."""
     for c in range(beta.size):
@@ -213,7 +213,7 @@ def _centre_groups(root, codes, u, beta):
 # Along columns, with Anderson's extrapolation --------------------------------------------------------------
 
 
-@compiled
+@compiled_part
 def _sweeps(
     data, indices, starts, codes, column, u, theta, slopes, ridge, scale, room, order, near, enough, trail,
     slacks,
@@ -243,7 +243,7 @@ def _sweeps(
         )
 
 
-@compiled
+@compiled_part
 def _sweep_and_centre(
     data, indices, starts, codes, column, u, theta, slopes, ridge, scale, room, order, near
 ):
@@ -277,7 +277,7 @@ def _sweep_and_centre(
     return worst
 
 
-@compiled
+@compiled_part
 def _value(part, u, slopes, ridge, order, classes):
     total = 0.0
     for i in range(order.size):
@@ -291,7 +291,7 @@ def _value(part, u, slopes, ridge, order, classes):
     return total
 
 
-@compiled
+@compiled_part
 def _extrapolate(trail, slacks, u, theta, slopes, ridge, order, products, shares, ahead):
     """Anderson's acceleration: the combination of the iterates that a sweep would move least.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from majorant.rows.kernels import compiled
+from majorant.jit import compiled
 
 
 @compiled
