@@ -653,3 +653,33 @@ def test_features_that_no_row_has_are_left_out(potential, start, cuts, monkeypat
     assert result.iterate.value == pytest.approx(dense.iterate.value, rel=1e-8)
     if start == "zero":
         assert not result.iterate.theta[:-1].reshape(-1, 3)[:, 1:].any()
+
+
+@pytest.mark.parametrize("fall", [0.0, 1e-7, np.inf])
+@pytest.mark.parametrize("potential", [L1(2.0), L2(0.5)])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_margins_that_stay_behind_the_last_step_are_brought_along(sparse, potential, fall, monkeypatch):
+    """Whether no step, those near the end, or all are taken for the last: Φ falls to the same minimum."""
+    monkeypatch.setattr(tuning, "LAST_STEP_FALL", fall)
+    X, y = wide(n=300, p=30)
+    rows = MemoryRows(sp.csr_array(X) if sparse else X, y)
+    theta = None
+    for factor in (1.0, 0.7, 0.5):  # as along a path: each run begins where the last one ended
+        weaker = replace(potential, lam=factor * potential.lam)
+        result = solve(Newton(), Objective(rows, weaker), theta, tol=1e-11)
+        cold = solve(Newton(), Objective(MemoryRows(X, y), weaker), tol=1e-11)
+        assert result.status is Status.CONVERGED
+        values = result.history.column("objective")
+        assert np.all(np.diff(values) <= 1e-12 * values[:-1])
+        assert result.iterate.value == pytest.approx(cold.iterate.value, rel=1e-10)
+        theta = result.iterate.theta
+
+
+def test_a_step_that_is_likely_the_last_leaves_the_margins_behind():
+    X, y = wide(n=300, p=30)
+    rows = MemoryRows(sp.csr_array(X), y)
+    result = solve(Newton(), Objective(rows, L2(0.5)))
+    quadratic = rows.kept[ActiveQuadratic]
+    assert quadratic.is_near(result.iterate.theta)
+    assert not quadratic.is_at(result.iterate.theta)
+    assert not result.iterate.carried

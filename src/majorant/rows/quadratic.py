@@ -86,7 +86,8 @@ class ActiveQuadratic:
     """
 
     def __init__(self, classes: Sequence[MemoryRows], theta: Vector, *, gram: bool = True) -> None:
-        self.theta: Vector | None = theta  # where it is; nowhere while a step is tried
+        self.theta: Vector | None = theta  # where the margins are; nowhere while a step is tried
+        self.ahead: Vector | None = None  # a point near θ that a run has ended at
         self.made_for = [ref(rows) for rows in classes]
         thetas = theta.reshape(len(classes), -1)
         # Each part has an H of its own, which should be small beside the rows.
@@ -134,10 +135,18 @@ class ActiveQuadratic:
         pairs = zip(self.by_class, rows, strict=True)
         return parallel_map([partial(getattr(part, method), row) for parts, row in pairs for part in parts])
 
+    def is_at(self, theta: Vector) -> bool:
+        """Whether the margins are those of θ."""
+        return self.theta is theta or (self.theta is not None and np.array_equal(self.theta, theta))
+
+    def is_near(self, theta: Vector) -> bool:
+        """Whether θ is the point ahead, where the last run has ended."""
+        return self.ahead is not None and np.array_equal(self.ahead, theta)
+
     def refresh(self, theta: Vector) -> None:
         """Everything anew from θ, free of what was carried."""
         self._each("refresh", theta)
-        self.theta, self.fresh, self._loss = theta, True, None
+        self.theta, self.ahead, self.fresh, self._loss = theta, None, True, None
         self.knows_gradient = self.H.size > 0
         self._gather()
 
@@ -162,7 +171,7 @@ class ActiveQuadratic:
         return sums[0] if len(sums) == 1 else np.concatenate(sums)
 
     def advance(self, d: Vector) -> float:
-        """Go to θ + d, by one product with X; the loss there. H and c follow when the step is `settled`."""
+        """Go to θ + d, by one product with X; the loss there. H and c follow with `settle`."""
         self.theta = None
         self._loss = sum(self._each("advance", d))
         self.knows_gradient = True
@@ -193,4 +202,4 @@ class ActiveQuadratic:
         if cancelled and not all(part.block.exact for part in self.parts):
             parallel_map([part.build for part in self.parts])
             self._gather()
-        self.theta = theta
+        self.theta, self.ahead = theta, None

@@ -26,9 +26,10 @@ def step_towards(
     `predicted` ≥ 0 is a fall of Φ that a model promises for the whole step, and t times it, or more, for a
     part t of it. The unit step is right nearly always, so it is taken at once and taken back if it is wrong;
     a search costs no product with X, since the margins are known along the line. No fall at all returns θ
-    itself.
+    itself. If the margins are behind θ, they go straight to the target.
     """
-    d = target - theta
+    behind = quadratic.theta is not None and not quadratic.is_at(theta)
+    d = target - (theta if quadratic.theta is None else quadratic.theta)
 
     def enough(t: float, reached: float) -> bool:
         return reached <= value - SUFFICIENT * t * predicted + ROUNDING * abs(value)
@@ -37,6 +38,9 @@ def step_towards(
     if enough(1.0, reached):
         quadratic.settle(target)
         return target, reached
+    if behind:
+        quadratic.refresh(theta)
+        return step_towards(objective, quadratic, theta, value, target, predicted)
     quadratic.move(-1.0)
     t = 0.5
     while t > 1e-10:
