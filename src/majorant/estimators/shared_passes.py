@@ -1,87 +1,63 @@
-"""Problems on rows that live elsewhere, solved at the same time: in threads whose questions share passes."""
+"""Problems on the blocks of one store, solved at the same time: in threads whose questions share passes."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
 from majorant.interrupts import CtrlC, ending_on, undisturbed
-from majorant.rows.between import Pass, between_blocks
-from majorant.rows.convoy import Convoy
-from majorant.rows.elsewhere import Place
+from majorant.rows.partitioned import BlockStore
+from majorant.rows.pass_batcher import PassBatcher
 from majorant.rows.threads import in_context
 
 Outcome = TypeVar("Outcome")
 
 
-def in_convoy(place: Place, tasks: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
-    """The outcomes of the tasks, each of which asks this place from a thread of its own.
+def run_sharing_passes(store: BlockStore, tasks: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
+    """The outcomes of the tasks, each of which asks this store from a thread of its own.
 
-    A task may call this again: then its own tasks take its seat. An error in one of them ends the others, at
+    A task may call this again, and waits for its own tasks then. An error in one of them ends the others, at
     their next question.
     """
-    if place.convoy is not None:
-        return _in_one_seat(place.convoy, tasks)
-    ctrl_c = CtrlC()
-    convoy = place.convoy = Convoy(place.one_pass, len(tasks), lambda: ctrl_c.pressed)
-
-    def run(task: Callable[[], Outcome]) -> Outcome:
-        try:
-            return _run(task, convoy)
-        finally:
-            convoy.leave()
-
-    def end(state: Pass) -> None:
-        """End the pass that Ctrl-C finds on its way; those that measure what is kept are made."""
-        if convoy.broken is not None:
-            raise convoy.broken
-        if ctrl_c.pressed and not convoy.after_interrupt:
-            raise KeyboardInterrupt
-
+    if store.batcher is not None:
+        with ThreadPoolExecutor(len(tasks)) as pool:
+            # The caller has no question meanwhile: the batcher waits for the last of the tasks in its place.
+            return [future.result() for future in _started(pool, store.batcher, tasks, len(tasks) - 1)]
+    batcher = store.batcher = PassBatcher(store.one_pass)
     try:
-        with ThreadPoolExecutor(len(tasks)) as pool, ctrl_c:
+        with ThreadPoolExecutor(len(tasks)) as pool, CtrlC() as ctrl_c:
             with ending_on(lambda: ctrl_c.pressed):
-                futures = [pool.submit(in_context(partial(run, task))) for task in tasks]
-            # Overflow ends in values that are not finite, which are looked for.
-            with np.errstate(over="ignore", invalid="ignore"), undisturbed(), between_blocks(end):
-                convoy.drive()
-            if convoy.broken is not None:
-                raise convoy.broken
+                futures = _started(pool, batcher, tasks, len(tasks))
+            # Overflow ends in values that are not finite, which are looked for. The batcher decides which
+            # passes end with Ctrl-C.
+            with np.errstate(over="ignore", invalid="ignore"), undisturbed():
+                batcher.run()
+            if batcher.error is not None:
+                raise batcher.error
             return [future.result() for future in futures]
     finally:
-        place.convoy = None
+        store.batcher = None
 
 
-def _run(task: Callable[[], Outcome], convoy: Convoy) -> Outcome:
-    """The outcome of a task; without one, nobody needs those of the others."""
-    try:
-        return task()
-    except BaseException as error:
-        convoy.break_up(error)
-        raise
-
-
-def _in_one_seat(convoy: Convoy, tasks: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
-    """The same for one who is in the convoy and waits for the tasks: the last of them gives the seat back."""
-    convoy.join(len(tasks) - 1)
-    lock, left = threading.Lock(), len(tasks)
+def _started(
+    pool: ThreadPoolExecutor, batcher: PassBatcher, tasks: Sequence[Callable[[], Outcome]], leaving: int
+) -> list[Future[Outcome]]:
+    """The futures of the tasks. The batcher waits for `leaving` more threads, until as many have ended."""
+    to_leave = iter(range(leaving))
 
     def run(task: Callable[[], Outcome]) -> Outcome:
-        nonlocal left
         try:
-            return _run(task, convoy)
+            return task()
+        except BaseException as error:
+            batcher.fail(error)
+            raise
         finally:
-            with lock:
-                left -= 1
-                others = left > 0
-            if others:
-                convoy.leave()
+            if next(to_leave, None) is not None:
+                batcher.resize(-1)
 
-    with ThreadPoolExecutor(len(tasks)) as pool:
-        futures = [pool.submit(in_context(partial(run, task))) for task in tasks]
-        return [future.result() for future in futures]
+    batcher.resize(leaving)
+    return [pool.submit(in_context(partial(run, task))) for task in tasks]

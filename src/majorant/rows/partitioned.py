@@ -1,35 +1,33 @@
-"""Rows that live elsewhere, on a disk or on a cluster, and are seen through a view.
+"""Rows in blocks that are on a disk or on a cluster.
 
-A place puts a question to all of its blocks, at the price of a pass over a disk, or of a round trip to a
-cluster. Rows are a view of a place: a function of a block, such as "this class against the rest", "without
-the rows of that fold", "some columns only". What is asked of several views of one place is asked at once:
-`ask_each` takes a list of questions, a `Convoy` collects those of problems that are solved in threads.
+A `BlockStore` maps a question over all of its blocks, at the price of a pass over a disk, or of a round trip
+to a cluster. `PartitionedRows` are what a `BlockTransform` makes of the blocks of a store: "this class
+against the rest", "without the rows of that fold", "some columns only". Questions to several transforms of
+one store share a pass: `ask_each` takes a list of questions, a `PassBatcher` collects the questions of
+problems that are solved in threads.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial, reduce
+from dataclasses import dataclass, replace
+from functools import reduce
 from operator import add
 from threading import Lock
-from typing import Any, Self, TypeAlias
-from weakref import ref
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from majorant.rows.block import Block
-from majorant.rows.convoy import Convoy, Together
 from majorant.rows.memory import joined
-from majorant.rows.protocol import Answer, Audit, Every, Rows, Some, State, totals
+from majorant.rows.pass_batcher import AskAll, PassBatcher
+from majorant.rows.protocol import Answer, Every, Rows, Some, State, audits
 from majorant.rows.sources import DEFAULT_MEMORY
-from majorant.status import Matrix, Vector
+from majorant.status import Matrix
 
-__all__ = ["Place", "View", "ViewedRows", "against_the_rest", "columns_of", "survey_together"]
-
-View: TypeAlias = Callable[[Block], Block]
+__all__ = ["BlockStore", "BlockTransform", "PartitionedRows", "identity", "survey_together"]
 
 # The part of the memory that a solver's copies of rows may take.
 COPIES = 1 / 16
@@ -38,22 +36,24 @@ COPIES = 1 / 16
 SHARE = 4
 
 
-class Place(ABC):
-    """Where blocks are, all of which are asked together."""
+class BlockStore(ABC):
+    """Blocks on a disk or on a cluster. A question goes to all of them."""
 
     memory: int
     """The bytes that may be kept here."""
 
     def __init__(self) -> None:
-        self.convoy: Convoy | None = None
-        self.grams: dict[View | None, Matrix] = {}
-        self._copied: tuple[Any, list[Block]] | None = None
-        self._copying = Lock()
+        self.batcher: PassBatcher | None = None
+        self.passes = 0
+        """The passes that have begun."""
+        self.grams: dict[Callable[[Block], Block], Matrix] = {}
+        self._sample: dict[Every | Some, list[Block]] = {}
+        self._sampling = Lock()
 
     @property
     @abstractmethod
     def n_blocks(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
 
     @abstractmethod
     def one_pass(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
@@ -64,151 +64,130 @@ class Place(ABC):
         """Take a state through blocks, one after the other."""
 
     def ask(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
-        """The answers of all blocks, in their order: one pass, together with others if there is a convoy."""
-        return self.one_pass(question) if self.convoy is None else self.convoy.ask(question)
+        """The answers of all blocks, in their order: one pass, shared if there is a batcher."""
+        return self.one_pass(question) if self.batcher is None else self.batcher.ask(question)
 
     def sampled(self, sample: Every | Some) -> list[Block]:
-        """Some rows, in one block, since a solver has a matrix for each: one pass.
+        """Some rows, copied into one block, since a solver has a matrix for each block: one pass.
 
-        In a convoy all get the very same.
+        Threads that ask for the same sample get the same copy.
         """
         blocks = list(self.ask(sample))
-        with self._copying:
-            if self._copied is None or self._copied[0]() is not blocks[0]:
-                self._copied = ref(blocks[0]), joined(blocks)
-            return self._copied[1]
+        with self._sampling:
+            if sample not in self._sample:
+                self._sample = {sample: joined(blocks)}
+            return self._sample[sample]
 
 
-class ViewedRows(Rows):
-    """The rows of a place, or a view of them.
+def identity(value: Answer) -> Answer:
+    """The value: what leaves blocks as they are. Unlike a lambda, this function can be pickled."""
+    return value
 
-    Parameters
-    ----------
-    place : Place
-    n_samples, n_features : int
-        Of the view.
-    view : function, optional
-        Makes a block of one of the place's.
-    weighed : function, optional
-        The part of the view that changes weights, if there is one: what depends on X and on the weights
-        alone is the same for all views that have this in common.
-    """
 
-    def __init__(
-        self,
-        place: Place,
-        n_samples: int,
-        n_features: int,
-        view: View | None = None,
-        *,
-        weighed: View | None = None,
-    ) -> None:
-        self.place, self.n_samples, self.n_features = place, n_samples, n_features
-        self._view, self._weighed = view, weighed
-        self._all_columns = True
+@dataclass(frozen=True, eq=False)
+class BlockTransform:
+    """What is made of a block of a store."""
+
+    reweight: Callable[[Block], Block] = identity
+    """Changes the weights. What depends on X and on the weights alone is the same for all classes."""
+    positive: int | None = None
+    """The number of the class whose rows get the label 1 (all others -1), where y numbers the classes."""
+    features: NDArray[np.intp] | None = None
+    """The columns that are left; None for all."""
+
+    def __call__(self, block: Block) -> Block:
+        found = self.reweight(block)
+        if self.positive is not None:
+            found = found.relabelled(np.where(block.y == self.positive, 1.0, -1.0), found.s)
+        return found if self.features is None else found.columns(self.features)
+
+
+@dataclass(frozen=True)
+class TransformedQuestion:
+    """A question to what a transform makes of a block. Equal questions are answered once."""
+
+    transform: Callable[[Block], Block]
+    question: Callable[..., Any]
+
+    def __call__(self, *state_and_block: Any) -> Any:
+        *state, block = state_and_block
+        return self.question(*state, self.transform(block))
+
+
+@dataclass(eq=False)
+class PartitionedRows(Rows):
+    """The rows of a store, transformed; `n_samples` and `n_features` are those after the transform."""
+
+    store: BlockStore
+    n_samples: int
+    n_features: int
+    transform: BlockTransform = BlockTransform()
 
     def ask(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
-        return self.place.ask(_seen(self._view, question))
+        return self.store.ask(TransformedQuestion(self.transform, question))
 
     def ask_each(
         self, parts: Sequence[Rows], questions: Sequence[Callable[[Block], Any]]
     ) -> Iterable[Sequence[Any]]:
-        views = [part._view for part in parts if isinstance(part, ViewedRows) and part.place is self.place]
-        if len(views) < len(parts):
-            return super().ask_each(parts, questions)
-        return self.place.ask(Together(list(map(_seen, views, questions))))
+        pairs = zip(self._transforms(parts), questions, strict=True)
+        return self.store.ask(AskAll([TransformedQuestion(*pair) for pair in pairs]))
 
     def thinned(self, parts: Sequence[Rows], sample: Every | Some) -> list[list[Block]]:
-        views = [part._view for part in parts if isinstance(part, ViewedRows) and part.place is self.place]
-        if len(views) < len(parts):
-            return super().thinned(parts, sample)
-        blocks = self.place.sampled(sample)
-        return [[block if view is None else view(block) for block in blocks] for view in views]
+        blocks = self.store.sampled(sample)
+        return [[transform(block) for block in blocks] for transform in self._transforms(parts)]
+
+    def _transforms(self, parts: Sequence[Rows]) -> list[BlockTransform]:
+        mine = [part for part in parts if isinstance(part, PartitionedRows) and part.store is self.store]
+        assert len(mine) == len(parts), "rows of several stores cannot share a pass"
+        return [part.transform for part in mine]
 
     @property
     def n_parts(self) -> int:
-        return self.place.n_blocks
+        return self.store.n_blocks
 
     @property
     def room(self) -> int:
         # Not more with more memory: it would change the last digits of what a fit finds.
-        return int(COPIES * min(self.place.memory, DEFAULT_MEMORY))
+        return int(COPIES * min(self.store.memory, DEFAULT_MEMORY))
 
     def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
-        seen = through if self._view is None else partial(_carried, self._view, through)
-        return self.place.carry(state, seen, order)
+        return self.store.carry(state, TransformedQuestion(self.transform, through), order)
 
     def gram(self) -> Matrix:
         # It does not depend on the labels, so one pass serves all classes, and every strength of a path.
-        if not self._all_columns:
+        if self.transform.features is not None:
             return super().gram()
-        grams = self.place.grams
-        if self._weighed not in grams:
-            gram: Matrix = reduce(add, self.place.ask(_seen(self._weighed, _gram)))
-            if SHARE * (len(grams) + 1) * gram.nbytes > self.place.memory:
+        grams, reweight = self.store.grams, self.transform.reweight
+        if reweight not in grams:
+            gram: Matrix = reduce(add, self.store.ask(TransformedQuestion(reweight, _gram)))
+            if SHARE * (len(grams) + 1) * gram.nbytes > self.store.memory:
                 return gram
             gram.flags.writeable = False
-            grams[self._weighed] = gram
-        return grams[self._weighed]
+            grams[reweight] = gram
+        return grams[reweight]
 
-    def columns(self, chosen: NDArray[np.intp]) -> Self:
+    def columns(self, chosen: NDArray[np.intp]) -> PartitionedRows:
         """The same rows with some of the features only, chosen anew in every pass."""
-        some = type(self)(self.place, self.n_samples, len(chosen), partial(columns_of, self._view, chosen))
-        some._all_columns = False
-        return some
+        features = chosen if self.transform.features is None else self.transform.features[chosen]
+        return replace(self, n_features=len(chosen), transform=replace(self.transform, features=features))
 
-    def weighed(self, view: View, n_samples: int) -> Self:
-        """All rows of this place with other weights, of which `n_samples` are not zero."""
-        return type(self)(self.place, n_samples, self.n_features, view, weighed=view)
+    def reweighted(self, reweight: Callable[[Block], Block], n_samples: int) -> PartitionedRows:
+        """The same rows with other weights, of which `n_samples` are not zero."""
+        return replace(self, n_samples=n_samples, transform=replace(self.transform, reweight=reweight))
 
-    def against_the_rest(self, code: int) -> Self:
-        """The same rows, where y numbers their classes: this one is 1, all others are -1."""
-        view = partial(against_the_rest, self._weighed, code)
-        return type(self)(self.place, self.n_samples, self.n_features, view, weighed=self._weighed)
-
-
-@dataclass(frozen=True)
-class Viewed:
-    """A question to what a view makes of a block; equal if both are, so that it is answered once."""
-
-    view: View
-    question: Callable[[Block], Any]
-
-    def __call__(self, block: Block) -> Any:
-        return self.question(self.view(block))
-
-
-def _seen(view: View | None, question: Callable[[Block], Any]) -> Callable[[Block], Any]:
-    return question if view is None else Viewed(view, question)
+    def by_problem(self, n_classes: int) -> list[PartitionedRows]:
+        """The rows as every problem labels them: as they are, or each of more classes against the rest."""
+        positives = [None] if n_classes == 2 else range(n_classes)
+        return [replace(self, transform=replace(self.transform, positive=code)) for code in positives]
 
 
 def survey_together(parts: Sequence[Rows]) -> None:
-    """The audit at θ = 0 of several views of the same rows, in one pass."""
-    theta = np.zeros(parts[0].n_features + 1)
+    """The audit at θ = 0 of several transforms of the same blocks, in one pass."""
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by Objective.check_scale
-        surveys = totals(parts, [partial(_survey, theta)] * len(parts))
+        surveys = audits(parts, np.zeros((len(parts), parts[0].n_features + 1)), lengths=True)
     for part, survey in zip(parts, surveys, strict=True):
         part.__dict__["survey"] = survey  # where the cached property looks for it
 
 
-def _survey(theta: Vector, block: Block) -> Audit:
-    return block.audit(theta, lengths=True)
-
-
 def _gram(block: Block) -> Matrix:
     return block.gram()
-
-
-def _carried(view: View, through: Callable[[Any, Block], Any], state: Any, block: Block) -> Any:
-    return through(state, view(block))
-
-
-def columns_of(view: View | None, chosen: NDArray[np.intp], block: Block) -> Block:
-    """What a view makes of a block, with some of its columns."""
-    return (block if view is None else view(block)).columns(chosen)
-
-
-def against_the_rest(view: View | None, code: int, block: Block) -> Block:
-    """What a view makes of a block whose y numbers classes: this one is 1, all others are -1."""
-    y: Vector = np.where(block.y == code, 1.0, -1.0)
-    return block.relabelled(y, (block if view is None else view(block)).s)

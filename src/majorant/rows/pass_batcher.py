@@ -1,4 +1,4 @@
-"""Several problems on the same rows, with one pass over them for the questions of all.
+"""One pass over the rows for the questions of several problems.
 
 Classes that are trained against the rest ask different questions of the same X. Where a pass is expensive,
 each problem runs in a thread of its own. A thread waits with its question until all other threads have one
@@ -12,15 +12,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from majorant.interrupts import check
+from majorant.rows.between import between_blocks
+from majorant.rows.threads import in_context
 
 if TYPE_CHECKING:
     from majorant.rows.block import Block
 
-__all__ = ["Convoy", "Together"]
+__all__ = ["AskAll", "PassBatcher"]
 
 Question = Callable[["Block"], Any]
 
@@ -30,130 +33,117 @@ PATIENCE = 0.05
 """Seconds without a new question after which a pass begins without the missing ones."""
 
 
-class Together:
+@dataclass(frozen=True, eq=False)
+class AskAll:
     """Several questions as one, which can be sent to where the blocks are."""
 
-    def __init__(self, questions: Sequence[Question]) -> None:
-        self.questions = questions
+    questions: Sequence[Question]
 
     def __call__(self, block: Block) -> list[Any]:
         return [question(block) for question in self.questions]
 
 
-class Convoy:
-    """Collects questions, and answers them together.
+class _Failure(NamedTuple):
+    error: BaseException
 
-    Parameters
-    ----------
-    ask : function
-        One pass: a question ↦ the answers of all blocks, in their order.
-    size : int
-        How many there are to wait for.
-    interrupted : function
-        Whether Ctrl-C was pressed. What was asked before is not answered then; what is asked afterwards
-        measures what is to be kept, and is.
+
+class _Request(NamedTuple):
+    question: Question
+    replies: SimpleQueue[Any]
+    """The answers of the blocks, then `_END` or a `_Failure`."""
+    needed: Callable[[], bool]
+    """Whether the thread goes on. After Ctrl-C, only a thread that measures what is to be kept does."""
+
+
+class PassBatcher:
+    """Collects the questions of several threads, and answers them in one pass.
+
+    `one_pass` maps a question over all blocks, and gives the answers in block order.
     """
 
-    def __init__(
-        self,
-        ask: Callable[[Question], Iterable[Any]],
-        size: int,
-        interrupted: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self._ask, self._size, self._interrupted = ask, size, interrupted
-        self._waiting: list[_Traveller] = []
+    def __init__(self, one_pass: Callable[[Question], Iterable[Any]]) -> None:
+        self._one_pass, self._size = one_pass, 0
+        self._waiting: list[_Request] = []
         self._changed = threading.Condition()
-        self.broken: BaseException | None = None
-        """The error that has ended it, if one has."""
-        self.after_interrupt = False
-        """Whether the questions that are being answered were asked after Ctrl-C."""
+        self.error: BaseException | None = None
+        """The first error in one of the threads. It ends the other threads at their next question."""
 
     def ask(self, question: Question) -> Generator[Any, None, None]:
-        """The answers of all blocks, when the others have a question too; for the threads of the problems."""
+        """The answers of all blocks, when the other threads have a question too."""
         check()
-        traveller = _Traveller(question, SimpleQueue(), self._interrupted())
-        seat = traveller.seat
+        request = _Request(question, SimpleQueue(), in_context(_goes_on))
         with self._changed:
-            if self.broken is not None:
-                raise self.broken
-            self._waiting.append(traveller)
+            if self.error is not None:
+                raise self.error
+            self._waiting.append(request)
             self._changed.notify_all()
-        while (answer := seat.get()) is not _END:
+        while (answer := request.replies.get()) is not _END:
             if isinstance(answer, _Failure):
                 raise answer.error
             yield answer
 
-    def join(self, newcomers: int) -> None:
-        """So many more to wait for."""
+    def resize(self, change: int) -> None:
+        """Wait for the questions of more threads, or of fewer."""
         with self._changed:
-            self._size += newcomers
-
-    def leave(self) -> None:
-        """One less to wait for: its problem is solved."""
-        with self._changed:
-            self._size -= 1
+            self._size += change
             self._changed.notify_all()
 
-    def break_up(self, error: BaseException) -> None:
+    def fail(self, error: BaseException) -> None:
         """Raise an error, if it is the first, wherever a question waits for its answer or will be asked."""
         with self._changed:
-            if self.broken is None:
-                self.broken = error
-            for traveller in self._waiting:
-                traveller.seat.put(_Failure(self.broken))
+            if self.error is None:
+                self.error = error
+            for request in self._waiting:
+                request.replies.put(_Failure(self.error))
             self._waiting = []
             self._changed.notify_all()
 
-    def drive(self) -> None:
-        """Make passes until all have left. What goes wrong in one is raised where the questions came from."""
+    def run(self) -> None:
+        """Make passes until there is no thread to wait for. An error in a pass goes to those who asked."""
         try:
-            while True:
-                with self._changed:
-                    while len(self._waiting) < self._size:
-                        in_time = self._changed.wait(PATIENCE if self._waiting else None)
-                        if not in_time and self._waiting:
-                            break
-                    if not self._size:
-                        return
-                    travellers, self._waiting = self._waiting, []
-                self.after_interrupt = self._interrupted()
-                self._go([each for each in travellers if not self._turned_away(each)])
+            while requests := self._collected():
+                self._answer(requests)
         except BaseException as error:  # fail the questions that still wait for an answer
-            self.break_up(error)
+            self.fail(error)
             raise
 
-    def _turned_away(self, traveller: _Traveller) -> bool:
-        late = self.after_interrupt and not traveller.after_interrupt
-        if late:
-            traveller.seat.put(_Failure(KeyboardInterrupt()))
-        return late
+    def _collected(self) -> list[_Request]:
+        """The questions for the next pass; none if there is no thread to wait for."""
+        with self._changed:
+            while len(self._waiting) < self._size:
+                in_time = self._changed.wait(PATIENCE if self._waiting else None)
+                if not in_time and self._waiting:
+                    break
+            requests, self._waiting = self._waiting, []
+            return requests
 
-    def _go(self, travellers: list[_Traveller]) -> None:
-        if not travellers:
-            return
-        # What several ask alike, such as the matrix of all pairs of features, is answered once.
-        questions = list(dict.fromkeys(traveller.question for traveller in travellers))
+    def _answer(self, requests: list[_Request]) -> None:
+        # What several threads ask alike, such as the matrix of all pairs of features, is answered once.
+        questions = list(dict.fromkeys(request.question for request in requests))
         end: Any = _END
         try:
-            for answers in self._ask(Together(questions)):
-                found = dict(zip(questions, answers, strict=True))
-                for traveller in travellers:
-                    traveller.seat.put(found[traveller.question])
+            self._check(requests)
+            with between_blocks(lambda _: self._check(requests)):
+                for answers in self._one_pass(AskAll(questions)):
+                    found = dict(zip(questions, answers, strict=True))
+                    for request in requests:
+                        request.replies.put(found[request.question])
         except BaseException as error:
             end = _Failure(error)
-        for traveller in travellers:
-            traveller.seat.put(end)
+        for request in requests:
+            request.replies.put(end)
+
+    def _check(self, requests: list[_Request]) -> None:
+        """End the pass after an error in a thread, or after Ctrl-C if no thread needs the answers."""
+        if self.error is not None:
+            raise self.error
+        if not any(request.needed() for request in requests):
+            raise KeyboardInterrupt
 
 
-class _Traveller(NamedTuple):
-    """Somebody who waits for an answer."""
-
-    question: Question
-    seat: SimpleQueue[Any]
-    after_interrupt: bool
-    """Whether the question was asked after Ctrl-C."""
-
-
-class _Failure:
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
+def _goes_on() -> bool:
+    try:
+        check()
+    except KeyboardInterrupt:
+        return False
+    return True

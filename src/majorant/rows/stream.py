@@ -25,12 +25,12 @@ from majorant.blas import one_thread
 from majorant.errors import MajorantError
 from majorant.rows.between import Pass, call_watchers
 from majorant.rows.block import Block
-from majorant.rows.elsewhere import SHARE, Place, ViewedRows
+from majorant.rows.partitioned import SHARE, BlockStore
 from majorant.rows.protocol import Answer, State
 from majorant.rows.sources import RawBlock, Source
 from majorant.rows.threads import in_context, work_alone
 
-__all__ = ["Reader", "StreamRows", "read_ahead"]
+__all__ = ["Reader", "read_ahead"]
 
 Prepare = Callable[[int, RawBlock], Block]
 
@@ -67,7 +67,7 @@ def _in_order(
         wait([future for future in waiting if not future.cancel()])
 
 
-class Reader(Place):
+class Reader(BlockStore):
     """The blocks of a source, read as often as they are asked for, but for those that are kept.
 
     Parameters
@@ -82,7 +82,6 @@ class Reader(Place):
     def __init__(self, source: Source, prepare: Prepare, memory: int) -> None:
         super().__init__()
         self.source, self.prepare, self.memory = source, prepare, memory
-        self.passes = 0
         self._kept: dict[int, Block] = {}
         self._kept_bytes = 0
         self._largest = source.size(0) or 0
@@ -139,14 +138,3 @@ class Reader(Place):
                 self._kept[i] = block
                 self._kept_bytes += size
         return block
-
-
-class StreamRows(ViewedRows):
-    """Rows that come from a reader, or another view of them: other labels, other weights, fewer columns."""
-
-    place: Reader
-
-    @property
-    def reader(self) -> Reader:
-        """What reads them."""
-        return self.place
