@@ -41,8 +41,6 @@ from majorant.rows.protocol import Answer, State
 from majorant.rows.sources import DEFAULT_MEMORY
 from majorant.rows.threads import alone
 
-__all__ = ["Cluster"]
-
 # Seconds between two looks at the tasks that have no answer yet.
 LOOK = 1.0
 # Seconds without an answer after which the blocks of a task are loaded by other workers.
@@ -93,18 +91,12 @@ class Cluster(BlockStore):
         Each makes the task that loads a block, for the current client.
     """
 
-    memory = DEFAULT_MEMORY
-
     def __init__(self, loads: Sequence[Load]) -> None:
-        super().__init__()
+        super().__init__(len(loads), DEFAULT_MEMORY)
         self.client = _current_client()
         self._threads: dict[str, int] = {}
         self._loads = list(loads)
         self._anchors = [self._anchor(i, {}, anew=False) for i in range(len(loads))]
-
-    @property
-    def n_blocks(self) -> int:
-        return len(self._loads)
 
     def one_pass(self, question: Callable[[Any], Answer]) -> list[Answer]:
         """The answers of all blocks, in their order: one round trip."""

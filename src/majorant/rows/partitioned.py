@@ -27,8 +27,6 @@ from majorant.rows.protocol import Answer, Every, Rows, Some, State, audits
 from majorant.rows.sources import DEFAULT_MEMORY
 from majorant.status import Matrix
 
-__all__ = ["BlockStore", "BlockTransform", "PartitionedRows", "identity", "survey_together"]
-
 # The part of the memory that a solver's copies of rows may take.
 COPIES = 1 / 16
 
@@ -37,23 +35,16 @@ SHARE = 4
 
 
 class BlockStore(ABC):
-    """Blocks on a disk or on a cluster. A question goes to all of them."""
+    """Blocks on a disk or on a cluster, `memory` bytes of which may be kept here. A question goes to all."""
 
-    memory: int
-    """The bytes that may be kept here."""
-
-    def __init__(self) -> None:
+    def __init__(self, n_blocks: int, memory: int) -> None:
+        self.n_blocks, self.memory = n_blocks, memory
         self.batcher: PassBatcher | None = None
         self.passes = 0
         """The passes that have begun."""
         self.grams: dict[Callable[[Block], Block], Matrix] = {}
         self._sample: dict[Every | Some, list[Block]] = {}
         self._sampling = Lock()
-
-    @property
-    @abstractmethod
-    def n_blocks(self) -> int:
-        """The number of blocks."""
 
     @abstractmethod
     def one_pass(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:

@@ -14,18 +14,14 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from majorant.interrupts import check
 from majorant.rows.between import between_blocks
+from majorant.rows.block import Block
 from majorant.rows.threads import in_context
 
-if TYPE_CHECKING:
-    from majorant.rows.block import Block
-
-__all__ = ["AskAll", "PassBatcher"]
-
-Question = Callable[["Block"], Any]
+Question = Callable[[Block], Any]
 
 _END = object()
 

@@ -21,18 +21,6 @@ from majorant.errors import MajorantError
 from majorant.rows.sparse import corruption, is_canonical
 from majorant.status import Vector
 
-__all__ = [
-    "ArraySource",
-    "FunctionSource",
-    "RawBlock",
-    "Source",
-    "Tally",
-    "checked",
-    "from_arrays",
-    "from_blocks",
-    "n_bytes",
-]
-
 DEFAULT_MEMORY = 10**9
 """Bytes that a fit keeps of the rows, by default."""
 
@@ -121,17 +109,10 @@ class FunctionSource(Source):
     """Blocks that a function makes."""
 
     name = "function"
+    n_blocks = n_features = 0
 
     def __init__(self, load: Callable[[int], Any], n_blocks: int, n_features: int) -> None:
-        self._load, self._n_blocks, self._n_features = load, n_blocks, n_features
-
-    @property
-    def n_blocks(self) -> int:
-        return self._n_blocks
-
-    @property
-    def n_features(self) -> int:
-        return self._n_features
+        self._load, self.n_blocks, self.n_features = load, n_blocks, n_features
 
     def load(self, i: int) -> RawBlock:
         return RawBlock(*self._load(i))
