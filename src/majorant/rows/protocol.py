@@ -122,15 +122,15 @@ class Rows(ABC):
     ) -> Iterable[Sequence[Any]]:
         """A question to each of the parts, of which this is one: block by block, the answers of all.
 
-        Where they are views of the same blocks that live elsewhere, that is one pass.
+        Parts that are transforms of the blocks of one store share a pass.
         """
         answers = (part.ask(question) for part, question in zip(parts, questions, strict=True))
         return zip(*answers, strict=True)
 
     def thinned(self, parts: Sequence[Rows], sample: Every | Some) -> list[list[Block]]:
-        """Some rows of each of the parts, of which this is one, weighed to stand for all: its blocks.
+        """The blocks of a sample of each of the parts, of which this is one, weighed to stand for all rows.
 
-        Views of the same blocks share the copy of X that this is.
+        Parts that are transforms of the blocks of one store share the copy of X.
         """
         return [list(part.ask(sample)) for part in parts]
 
@@ -222,13 +222,13 @@ class Some:
 
 
 def totals(parts: Sequence[Rows], questions: Sequence[Callable[[Block], Any]]) -> list[Any]:
-    """The total of each of the parts, of a question of its own; of views of the same blocks in one pass."""
+    """The total of each of the parts, of a question of its own; of transforms of one store in one pass."""
     answers = parts[0].ask_each(parts, questions)
     return list(reduce(lambda sums, others: list(map(add, sums, others)), answers))
 
 
 def losses(parts: Sequence[Rows], thetas: Sequence[Vector] | Matrix) -> list[LossSum]:
-    """The loss of each of the parts, at a θ of its own; of views of the same blocks in one pass."""
+    """The loss of each of the parts, at a θ of its own; of transforms of one store in one pass."""
     pairs = zip(parts, thetas, strict=True)
     found = [part._known(theta) if theta.any() else part.survey for part, theta in pairs]
     missing = [k for k, known in enumerate(found) if known is None]
