@@ -223,6 +223,8 @@ class Some:
 
 def totals(parts: Sequence[Rows], questions: Sequence[Callable[[Block], Any]]) -> list[Any]:
     """The total of each of the parts, of a question of its own; of transforms of one store in one pass."""
+    if len(parts) == 1:  # a loss of 500 rows in memory took 2 µs of 28 longer without this
+        return [parts[0].total(questions[0])]
     answers = parts[0].ask_each(parts, questions)
     return list(reduce(lambda sums, others: list(map(add, sums, others)), answers))
 

@@ -115,7 +115,7 @@ def in_context(task: Callable[[], Answer]) -> Callable[[], Answer]:
 @cache
 def _hired() -> Inbox:
     """The inbox of the workers."""
-    # If two threads come here at the same time, there are two inboxes. Only the last one is used afterwards.
+    # If two threads call this first at the same time, the workers of one of the two inboxes stay idle.
     inbox: Inbox = SimpleQueue()
     for _ in range(max(1, n_cores() - 1)):
         threading.Thread(target=_work, args=(inbox,), name="majorant worker", daemon=True).start()
