@@ -137,7 +137,7 @@ def measured_constants(p: int) -> Constants:
         task = (medians[1] - medians[0]) / 30
         trip = medians[0] - 2 * task
         size = 2_000_000
-        large = [timed(lambda: there.place.one_pass(partial(_zeros, size // 8)))[0] for _ in range(9)]
+        large = [timed(lambda: there.store.one_pass(partial(_zeros, size // 8)))[0] for _ in range(9)]
         byte = max(0.0, statistics.median(large) - medians[1]) / (32 * size)
     X, y = make(PER_BLOCK, p, 0)
     block = MemoryRows(X, y.astype(float)).blocks[0]
@@ -161,7 +161,7 @@ def counted() -> Iterator[dict[str, int]]:
     ask = Cluster.one_pass
 
     def counting(self: Cluster, question: Any) -> Any:
-        kind = "view" if getattr(question, "func", None) is view else "loss"
+        kind = "view" if repr(view) in repr(question) else "loss"
         trips[kind] = trips.get(kind, 0) + 1
         return ask(self, question)
 

@@ -216,8 +216,8 @@ def test_x_never_comes_to_the_client(client, monkeypatch):
     largest = []
     gather = client.gather
 
-    def watched(futures, **kwargs):
-        results = gather(futures, **kwargs)
+    async def watched(futures, **kwargs):
+        results = await gather(futures, **kwargs)
         largest.append(max(len(distributed.protocol.pickle.dumps(result)) for result in results))
         return results
 
@@ -241,7 +241,7 @@ def trips(monkeypatch):
         made.append(self)
 
     monkeypatch.setattr(module.Cluster, "__init__", remember)
-    return lambda: sum(cluster.trips for cluster in made)
+    return lambda: sum(cluster.passes for cluster in made)
 
 
 @pytest.mark.slow
@@ -312,7 +312,7 @@ def load_one_of_four(label, i):
 )
 def test_all_classes_travel_together(client, trips, monkeypatch, options):
     """As many round trips as the slowest class takes, not as all of them; and none of them notices."""
-    monkeypatch.setattr("majorant.rows.convoy.PATIENCE", 1.0)  # also where others keep the processor busy
+    monkeypatch.setattr("majorant.rows.pass_batcher.PATIENCE", 1.0)  # also where the processor is busy
     model = fit(on_dask(from_blocks(load_four, BLOCKS)), **options)
     together = trips()
     alone = []
@@ -338,7 +338,7 @@ def test_all_classes_at_once(client, trips, penalty):
 
 
 def test_ctrl_c_ends_all_classes_and_keeps_where_they_are(client, monkeypatch):
-    monkeypatch.setattr("majorant.rows.convoy.PATIENCE", 1.0)  # also where others keep the processor busy
+    monkeypatch.setattr("majorant.rows.pass_batcher.PATIENCE", 1.0)  # also where the processor is busy
     pressed = threading.Lock()
 
     class Press(Callback):
@@ -381,9 +381,9 @@ def test_the_task_of_a_block_is_as_small_with_many_blocks(client, monkeypatch):
     def size(blocks):
         made = []
 
-        def remember(loads, client):
+        def remember(loads):
             made.append(loads)
-            return Cluster(loads, client)
+            return Cluster(loads)
 
         monkeypatch.setattr(clusters, "Cluster", remember)
         clusters.cluster_by_problem(

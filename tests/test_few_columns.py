@@ -13,7 +13,7 @@ from majorant import SparseSVC
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
 from majorant.potentials import L1, Hyperbolic
-from majorant.rows import MemoryRows, StreamRows
+from majorant.rows import MemoryRows, PartitionedRows
 from majorant.rows.memory import make_block
 from majorant.rows.sources import ArraySource, from_arrays
 from majorant.rows.stream import Reader
@@ -189,7 +189,7 @@ def streamed(kind, memory):
         lambda i, raw: make_block(raw.X, raw.y, raw.weight, intercept=True),
         memory,
     )
-    return MemoryRows(X, y, s, cuts=CUTS), StreamRows(reader, len(y), FEATURES)
+    return MemoryRows(X, y, s, cuts=CUTS), PartitionedRows(reader, len(y), FEATURES)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])

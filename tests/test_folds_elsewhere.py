@@ -17,11 +17,11 @@ from sklearn.model_selection import StratifiedKFold
 from majorant import SparseSVC, SparseSVCCV, sparse_svc_path
 from majorant.callbacks import Callback
 from majorant.estimators import folds as module
-from majorant.estimators.convoys import in_convoy
 from majorant.estimators.path import follow
+from majorant.estimators.shared_passes import run_sharing_passes
 from majorant.estimators.sources import stream_by_problem
 from majorant.estimators.splitter import FoldsByPlace
-from majorant.rows import convoy, from_arrays
+from majorant.rows import from_arrays, pass_batcher
 from majorant.rows.folds import Folds
 from majorant.rows.protocol import Every
 from majorant.rows.sources import ArraySource
@@ -196,7 +196,7 @@ def test_the_strengths_of_a_source():
 
 def test_folds_share_their_passes(monkeypatch):
     """Far fewer passes than the same paths take one after the other."""
-    monkeypatch.setattr(convoy, "PATIENCE", 1.0)  # also where others keep the processor busy
+    monkeypatch.setattr(pass_batcher, "PATIENCE", 1.0)  # also where others keep the processor busy
     X, y, s = data(3)
     loads = []
 
@@ -336,7 +336,7 @@ def test_an_error_ends_the_pass_that_others_wait_for():
         asked.append(block)
         begun.set()
         deadline = time.monotonic() + 10.0
-        while rows.place.convoy.broken is None and time.monotonic() < deadline:
+        while rows.store.batcher.error is None and time.monotonic() < deadline:
             time.sleep(1e-3)
 
     def waits():
@@ -347,7 +347,7 @@ def test_an_error_ends_the_pass_that_others_wait_for():
         raise LookupError("meanwhile")
 
     with pytest.raises(LookupError, match="meanwhile"):
-        in_convoy(rows.place, [waits, fails])
+        run_sharing_passes(rows.store, [waits, fails])
     assert len(asked) < N // 2
 
 
@@ -377,8 +377,8 @@ def test_all_problems_share_one_sample():
     _, parts = stream_by_problem(SparseSVC(), from_arrays(X, y, s, rows_per_block=90), None, None)
     sample = Every(3)
     at_once = parts[0].thinned(parts, sample)
-    in_threads = in_convoy(
-        parts[0].place, [lambda part=part: part.thinned([part], sample)[0] for part in parts]
+    in_threads = run_sharing_passes(
+        parts[0].store, [lambda part=part: part.thinned([part], sample)[0] for part in parts]
     )
     for samples in (at_once, in_threads):
         for code, blocks in enumerate(samples):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -19,8 +20,11 @@ from majorant import SparseSVC, SparseSVCCV, interrupts, load_model
 from majorant.callbacks import Callback
 from majorant.datasets import write_libsvm
 from majorant.estimators import training
-from majorant.rows import MemoryRows, csr, kernels
+from majorant.interrupts import ending_on, undisturbed
+from majorant.rows import MemoryRows, csr, kernels, pass_batcher
+from majorant.rows.between import Pass, call_watchers
 from majorant.rows.dense import DenseBlock
+from majorant.rows.pass_batcher import PassBatcher
 from majorant.solvers.newton import cd_kernels, dual_newton, model_kernels, tuning
 from majorant.status import Status
 
@@ -419,3 +423,33 @@ at_import("majorant.solvers", press_in_conjugate_gradients)
     assert (tmp_path / "c.npz").exists()
     assert command("", *words, "--force").returncode == 0
     assert not (tmp_path / "c.npz").exists()
+
+
+@pytest.mark.parametrize("measures", [False, True])
+def test_ctrl_c_ends_a_shared_pass_unless_a_thread_measures_what_is_kept(measures, monkeypatch):
+    monkeypatch.setattr(pass_batcher, "PATIENCE", 10.0)  # both questions share the pass
+    pressed = threading.Event()
+
+    def one_pass(question):
+        for block in range(4):
+            yield question(block)
+            pressed.set()
+            call_watchers(Pass(1, block + 1, 4, 0.0))
+
+    batcher = PassBatcher(one_pass)
+    batcher.resize(2)
+
+    def ask(kept):
+        try:
+            with undisturbed() if kept else ending_on(pressed.is_set):
+                return list(batcher.ask(lambda block: (block, kept)))
+        except KeyboardInterrupt:
+            return "left off"
+        finally:
+            batcher.resize(-1)
+
+    with ThreadPoolExecutor(2) as pool:
+        futures = [pool.submit(ask, False), pool.submit(ask, measures)]
+        batcher.run()
+    answers = [[(block, kept) for block in range(4)] for kept in (False, True)]
+    assert [future.result() for future in futures] == (answers if measures else ["left off"] * 2)

@@ -22,7 +22,7 @@ from majorant.errors import MajorantError
 from majorant.estimators.sources import stream_by_problem
 from majorant.objective import Objective
 from majorant.potentials import Hyperbolic
-from majorant.rows import MemoryRows, StreamRows, convoy
+from majorant.rows import MemoryRows, PartitionedRows, pass_batcher
 from majorant.rows.between import between_blocks
 from majorant.rows.memory import make_block
 from majorant.rows.sources import ArraySource, from_arrays, from_blocks, n_bytes
@@ -46,7 +46,7 @@ def both(sparse=False, memory=10**9):
     def prepare(i, raw):
         return make_block(raw.X, raw.y, raw.weight, intercept=True)
 
-    stream = StreamRows(Reader(source, prepare, memory), len(y), X.shape[1])
+    stream = PartitionedRows(Reader(source, prepare, memory), len(y), X.shape[1])
     return MemoryRows(X, y, s, cuts=CUTS), stream
 
 
@@ -120,7 +120,7 @@ def counted(memory, n_blocks=10, rows=100, p=20):
     source = Counting(X, X[:, 0] > 0, cuts=range(rows, n_blocks * rows, rows))
     prepare = lambda i, raw: make_block(raw.X, 2.0 * raw.y - 1.0, np.ones(rows), intercept=True)  # noqa: E731
     reader = Reader(source, prepare, memory)
-    return source, StreamRows(reader, len(X), p), source.load(0).nbytes
+    return source, PartitionedRows(reader, len(X), p), source.load(0).nbytes
 
 
 def test_what_fits_is_kept_and_the_rest_read_once_a_pass():
@@ -131,7 +131,7 @@ def test_what_fits_is_kept_and_the_rest_read_once_a_pass():
         stream.loss(np.full(21, 1.0 + step))
     # A quarter is left to the solver, and two are on their way.
     assert source.loads == [1] * 4 + [5] * 6
-    assert stream.reader.passes == 5
+    assert stream.store.passes == 5
 
 
 def test_classes_whose_matrices_have_no_room_go_one_after_the_other(monkeypatch):
@@ -178,7 +178,7 @@ def test_never_more_blocks_alive_than_the_budget_allows():
         return make_block(raw.X, 2.0 * raw.y - 1.0, np.ones(500), intercept=True)
 
     size = 500 * 20 * 8 + 16 * 500
-    stream = StreamRows(Reader(from_blocks(load, 12, n_features=20), prepare, 2 * size), 6000, 20)
+    stream = PartitionedRows(Reader(from_blocks(load, 12, n_features=20), prepare, 2 * size), 6000, 20)
 
     def question(block):
         nonlocal most
@@ -210,7 +210,7 @@ def test_the_next_block_is_read_while_one_is_worked_on():
 
     source = from_blocks(load, 4, n_features=2)
     prepare = lambda i, raw: make_block(raw.X, 2.0 * raw.y - 1, np.ones(2), intercept=True)  # noqa: E731
-    StreamRows(Reader(source, prepare, 200), 8, 2).total(question)
+    PartitionedRows(Reader(source, prepare, 200), 8, 2).total(question)
 
 
 def test_an_error_of_the_reader_reaches_the_caller():
@@ -338,7 +338,7 @@ def test_a_source_gives_what_arrays_give(three_classes, class_weight, weighted, 
 
 
 def test_classes_share_their_passes_and_none_of_them_notices(three_classes, monkeypatch):
-    monkeypatch.setattr(convoy, "PATIENCE", 1.0)  # also where others keep the processor busy
+    monkeypatch.setattr(pass_batcher, "PATIENCE", 1.0)  # also where others keep the processor busy
     X, y = three_classes
     source = Counting(X, y, cuts=range(50, 240, 50))
     source.memory = 6000
@@ -398,7 +398,7 @@ def test_classes_share_the_gram_matrix(three_classes):
     source = from_arrays(*three_classes, rows_per_block=50)
     _, rows = stream_by_problem(SparseSVC(), source, None, None)
     grams = [part.gram() for part in rows]
-    assert rows[0].reader.passes == 2  # and the survey, of all classes at once
+    assert rows[0].store.passes == 2  # and the survey, of all classes at once
     assert np.array_equal(grams[0], grams[2])
     X, y = three_classes
     assert np.array_equal(

@@ -15,17 +15,9 @@ from dask.graph_manipulation import clone
 from numpy.typing import NDArray
 
 from majorant.errors import MajorantError
-from majorant.estimators.sources import (
-    Cut,
-    Labelled,
-    OnDask,
-    by_problem,
-    counted,
-    factors_by_class,
-    remember_features,
-)
-from majorant.rows.block import Block
-from majorant.rows.dask import Cluster, DaskRows, current_client
+from majorant.estimators.sources import Cut, Labelled, OnDask, rows_by_problem
+from majorant.rows.dask import Cluster
+from majorant.rows.partitioned import PartitionedRows, identity
 from majorant.rows.sources import RawBlock, Source, Tally
 
 if TYPE_CHECKING:
@@ -101,7 +93,7 @@ def _tally(y: Any, weight: Any) -> Tally:
 
 def cluster_by_problem(
     estimator: SparseSVC, X: Any, y: Any, sample_weight: Any, cut: Cut | None = None
-) -> tuple[OnDask, NDArray[Any], list[DaskRows]]:
+) -> tuple[OnDask, NDArray[Any], list[PartitionedRows]]:
     """The classes, by a count of all labels on the workers, and the rows as every problem labels them."""
     if isinstance(X, OnDask):
         if y is not None or sample_weight is not None:
@@ -111,42 +103,18 @@ def cluster_by_problem(
         if y is None:
             raise ValueError("y is missing: a dask collection needs its labels.")
         there = _from_collections(X, y, sample_weight)
-    client = current_client()
-    tallies = Cluster([partial(_renamed, tally) for tally in there.tallies], client).one_pass(_itself)
-    classes, rows, weights = counted(tallies, there.name)
-    factors = factors_by_class(estimator, classes, weights)
-    like = _Like(there.name, there.n_features)
-    folds = None if cut is None else cut.made(tallies, classes, factors)
-    prepare = Labelled(like, classes, factors, intercept=estimator.fit_intercept, folds=folds)
-    loads = [partial(_load, prepare.only(i), i, raw) for i, raw in enumerate(there.raws)]
-    whole = DaskRows(Cluster(loads, client), int(rows.sum()), there.n_features)
-    remember_features(estimator, there)
-    return there, classes, by_problem(whole, len(classes))
+    tallies = Cluster([partial(_task, identity, tally) for tally in there.tallies]).one_pass(identity)
+
+    def make_store(prepare: Labelled) -> Cluster:
+        makers = (partial(prepare.only(i), i) for i in range(len(there.raws)))
+        return Cluster([partial(_task, *pair) for pair in zip(makers, there.raws, strict=True)])
+
+    return there, *rows_by_problem(estimator, there, tallies, cut, make_store)
 
 
-class _Like:
-    """What checks need to know of a source, without the source."""
-
-    def __init__(self, name: str, n_features: int) -> None:
-        self.name, self.n_features = name, n_features
-
-
-def _renamed(task: Any, name: str, anew: bool) -> Any:
-    """A task under another name."""
-    return delayed(_itself, pure=False)(clone(task) if anew else task, dask_key_name=name)
-
-
-def _itself(value: Any) -> Any:
-    return value
-
-
-def _load(prepare: Labelled, i: int, raw: Any, name: str, anew: bool) -> Any:
-    """The task that makes block i."""
-    return delayed(_prepared, pure=False)(prepare, i, clone(raw) if anew else raw, dask_key_name=name)
-
-
-def _prepared(prepare: Labelled, i: int, raw: RawBlock) -> Block:
-    return prepare(i, raw)
+def _task(function: Any, task: Any, name: str, anew: bool) -> Any:
+    """The task, under this name, that applies a function to what another task makes."""
+    return delayed(function, pure=False)(clone(task) if anew else task, dask_key_name=name)
 
 
 def predicted_lazily(method: Any, X: Any, n_columns: int, dtype: Any) -> Any:

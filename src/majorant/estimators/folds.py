@@ -21,14 +21,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
 
 from majorant.callbacks import ModelsProgress
-from majorant.estimators.convoys import in_convoy
 from majorant.estimators.linear import LinearClassifier
 from majorant.estimators.path import follow
+from majorant.estimators.shared_passes import run_sharing_passes
 from majorant.estimators.sources import Cut
 from majorant.estimators.svc import SparseSVC
 from majorant.estimators.training import MATRICES, Training
-from majorant.rows.elsewhere import Place, ViewedRows, survey_together
 from majorant.rows.folds import held_out_counts, held_out_scores, without_fold
+from majorant.rows.partitioned import BlockStore, PartitionedRows, survey_together
 from majorant.status import Matrix, Status, Vector
 
 # Entries of the coefficients that go along with one pass; and scores that come back from one.
@@ -91,12 +91,12 @@ def folds_elsewhere(
 ) -> list[Fold]:
     """All folds of rows that are not in memory, as many at the same time as their answers leave room for."""
     whole = training.rows[0]
-    assert isinstance(whole, ViewedRows)
+    assert isinstance(whole, PartitionedRows)
     stochastic = training.solver_for(training.objectives(training.potential)[0]).stochastic
     room = MATRICES // (len(training.rows) * (training.n_features + 1) ** 2)
     at_once = 1 if stochastic else max(1, min(cut.number, room))
     trainings = [training.on(parts) for parts in _rows_by_fold(training, whole, cut, at_once)]
-    judge = _Judge(whole.place, training, scoring, scorer)
+    judge = _Judge(whole.store, training, scoring, scorer)
     waiting = deque(range(cut.number))
     done: dict[int, Fold] = {}
 
@@ -111,7 +111,7 @@ def folds_elsewhere(
     if at_once == 1:
         work()
     else:
-        in_convoy(whole.place, [work] * at_once)
+        run_sharing_passes(whole.store, [work] * at_once)
     return [done[fold] for fold in range(cut.number)]
 
 
@@ -130,7 +130,9 @@ def _fold_elsewhere(
     return Fold(judge.scores(fold, models), supports, failed)
 
 
-def _rows_by_fold(training: Training, whole: ViewedRows, cut: Cut, at_once: int) -> list[list[ViewedRows]]:
+def _rows_by_fold(
+    training: Training, whole: PartitionedRows, cut: Cut, at_once: int
+) -> list[list[PartitionedRows]]:
     """For each fold the rows that are not in it, as every problem labels them, surveyed."""
     folds = range(cut.number)
     sizes = whole.n_samples - cut.folds.sizes(cut.counts)
@@ -153,20 +155,17 @@ def _rows_by_fold(training: Training, whole: ViewedRows, cut: Cut, at_once: int)
 
 
 def _surveyed(
-    whole: ViewedRows, views: Sequence[Any], sizes: NDArray[np.int64], training: Training, at_once: int
-) -> list[list[ViewedRows]]:
+    whole: PartitionedRows, views: Sequence[Any], sizes: NDArray[np.int64], training: Training, at_once: int
+) -> list[list[PartitionedRows]]:
     n_classes = len(training.classes)
-    folds = [whole.weighed(view, size) for view, size in zip(views, sizes.tolist(), strict=True)]
-    parts = [
-        [rows] if n_classes == 2 else [rows.against_the_rest(code) for code in range(n_classes)]
-        for rows in folds
-    ]
+    pairs = zip(views, sizes.tolist(), strict=True)
+    parts = [whole.reweighted(view, size).by_problem(n_classes) for view, size in pairs]
     for start in range(0, len(parts), at_once):
         survey_together([rows for fold in parts[start : start + at_once] for rows in fold])
     return parts
 
 
-def _class_weights(parts: Sequence[ViewedRows]) -> list[float]:
+def _class_weights(parts: Sequence[PartitionedRows]) -> list[float]:
     """What each class weighs: at θ = 0 every row loses its weight."""
     if len(parts) == 1:
         return [parts[0].survey.negative.value, parts[0].survey.positive.value]
@@ -176,8 +175,8 @@ def _class_weights(parts: Sequence[ViewedRows]) -> list[float]:
 class _Judge:
     """Scores the models of a fold on the rows that it leaves out, many of them in one pass."""
 
-    def __init__(self, place: Place, training: Training, scoring: Any, scorer: Any) -> None:
-        self.place, self.classes, self.scorer = place, training.classes, scorer
+    def __init__(self, store: BlockStore, training: Training, scoring: Any, scorer: Any) -> None:
+        self.store, self.classes, self.scorer = store, training.classes, scorer
         self.counted = scoring in COUNTED
         self.n_samples, self.n_features = training.rows[0].n_samples, training.n_features
 
@@ -194,7 +193,7 @@ class _Judge:
 
     def _by_counts(self, fold: int, models: Sequence[Matrix]) -> list[float]:
         C = len(self.classes)
-        counts = reduce(add, self.place.ask(partial(held_out_counts, fold, models, C)))
+        counts = reduce(add, self.store.ask(partial(held_out_counts, fold, models, C)))
         # One row for every pair of a class and what is taken for it, which weighs as much as there are such.
         true, taken = np.divmod(np.arange(C * C), C)
         answers = np.eye(C)[taken] if C > 2 else 2.0 * taken - 1.0
@@ -207,7 +206,7 @@ class _Judge:
 
     def _by_scores(self, fold: int, models: Sequence[Matrix]) -> list[float]:
         question = partial(held_out_scores, fold, models, len(self.classes))
-        codes, blocks = zip(*self.place.ask(question), strict=True)
+        codes, blocks = zip(*self.store.ask(question), strict=True)
         y, values = self.classes[np.concatenate(codes)], np.concatenate(blocks, axis=1)
         return [
             self.scorer(Judged(self.classes, theta), value[:, 0] if len(theta) == 1 else value, y)

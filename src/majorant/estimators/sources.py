@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,22 +13,20 @@ from numpy.typing import NDArray
 from majorant.errors import MajorantError
 from majorant.estimators.validation import class_factors, encode_labels
 from majorant.rows.block import Block
-from majorant.rows.elsewhere import ViewedRows, survey_together
 from majorant.rows.folds import Folds
 from majorant.rows.memory import make_block
+from majorant.rows.partitioned import BlockStore, PartitionedRows, survey_together
 from majorant.rows.sources import RawBlock, Source, Tally, checked
-from majorant.rows.stream import Reader, StreamRows, read_ahead
+from majorant.rows.stream import Reader, read_ahead
 from majorant.status import Vector
 
 if TYPE_CHECKING:
     from majorant.estimators.svc import SparseSVC
 
-Viewed = TypeVar("Viewed", bound=ViewedRows)
-
 
 def stream_by_problem(
     estimator: SparseSVC, source: Source, y: Any, sample_weight: Any, cut: Cut | None = None
-) -> tuple[NDArray[Any], list[StreamRows]]:
+) -> tuple[NDArray[Any], list[PartitionedRows]]:
     """The classes, by a scan of all labels, and the rows as every problem labels them.
 
     All problems read through one reader, so that a block that is kept is kept once.
@@ -35,21 +34,29 @@ def stream_by_problem(
     if y is not None or sample_weight is not None:
         raise TypeError("A source has its own labels and weights: call fit(source), without y.")
     tallies = list(read_ahead(source.tally, range(source.n_blocks)))
+    return rows_by_problem(
+        estimator, source, tallies, cut, lambda prepare: Reader(source, prepare, source.memory)
+    )
+
+
+def rows_by_problem(
+    estimator: SparseSVC,
+    source: Any,
+    tallies: Sequence[Tally],
+    cut: Cut | None,
+    make_store: Callable[[Labelled], BlockStore],
+) -> tuple[NDArray[Any], list[PartitionedRows]]:
+    """The classes, and the rows as every problem labels them, surveyed; the store labels its blocks."""
     classes, rows, weights = counted(tallies, source.name)
     factors = factors_by_class(estimator, classes, weights)
     folds = None if cut is None else cut.made(tallies, classes, factors)
-    prepare = Labelled(source, classes, factors, intercept=estimator.fit_intercept, folds=folds)
-    reader = Reader(source, prepare, source.memory)
-    stream = StreamRows(reader, int(rows.sum()), source.n_features)
+    like = SimpleNamespace(name=source.name, n_features=source.n_features)  # which is sent with every block
+    prepare = Labelled(like, classes, factors, intercept=estimator.fit_intercept, folds=folds)
     remember_features(estimator, source)
-    return classes, by_problem(stream, len(classes))
-
-
-def by_problem(rows: Viewed, n_classes: int) -> list[Viewed]:
-    """The rows as every problem labels them, surveyed."""
-    parts = [rows] if n_classes == 2 else [rows.against_the_rest(code) for code in range(n_classes)]
+    whole = PartitionedRows(make_store(prepare), int(rows.sum()), source.n_features)
+    parts = whole.by_problem(len(classes))
     survey_together(parts)
-    return parts
+    return classes, parts
 
 
 class Cut:

@@ -25,9 +25,9 @@ from sklearn.utils._param_validation import InvalidParameterError
 from majorant.blas import one_thread
 from majorant.callbacks import Callback
 from majorant.errors import MajorantError
-from majorant.estimators.convoys import in_convoy
 from majorant.estimators.delivery import deliver
 from majorant.estimators.linear import fitted_attributes
+from majorant.estimators.shared_passes import run_sharing_passes
 from majorant.estimators.sources import Cut, is_on_dask, stream_by_problem
 from majorant.estimators.validation import (
     check_features,
@@ -39,7 +39,7 @@ from majorant.interrupts import CtrlC, ending_on, undisturbed
 from majorant.objective import Objective
 from majorant.potentials import Potential, Zero, make_potential
 from majorant.rows import MemoryRows, Rows, Source
-from majorant.rows.elsewhere import Place, ViewedRows
+from majorant.rows.partitioned import BlockStore, PartitionedRows
 from majorant.rows.threads import in_context
 from majorant.solvers import Hybrid, Newton, Solver, choose_solver, make_solver, solve
 from majorant.solvers.newton.tuning import PASS_FEATURES
@@ -179,7 +179,7 @@ class Training:
         ]
 
         first = self.rows[0]
-        place = first.place if isinstance(first, ViewedRows) else None
+        store = first.store if isinstance(first, PartitionedRows) else None
 
         def task(objective: Objective, start: Vector | None, watchers: tuple[Callback, ...]) -> Ended:
             try:
@@ -204,10 +204,10 @@ class Training:
         with one_thread(), CtrlC() as ctrl_c, ending_on(lambda: ctrl_c.pressed):
             jobs = min(effective_n_jobs(self.estimator.n_jobs), len(objectives))
             each = _at_the_same_time(jobs) if jobs > 1 else _one_by_one
-            if place is not None:
+            if store is not None:
                 # Batches are drawn class by class; all other questions, of all classes, share their passes.
                 alone = solver.stochastic or len(objectives) == 1
-                each = _one_by_one if alone else _in_convoy(place, self.n_features)
+                each = _one_by_one if alone else _sharing_passes(store, self.n_features)
             ended = each(task, list(zip(objectives, self._starts, watchers, strict=True)))
         if not any(result.history for result, _ in ended):
             raise KeyboardInterrupt  # there is nothing to keep
@@ -266,7 +266,7 @@ def _at_the_same_time(jobs: int) -> Callable[[Task, Sequence[Problem]], list[End
     return run
 
 
-def _in_convoy(place: Place, n_features: int) -> Callable[[Task, Sequence[Problem]], list[Ended]]:
+def _sharing_passes(store: BlockStore, n_features: int) -> Callable[[Task, Sequence[Problem]], list[Ended]]:
     """As many at the same time as have room for their matrices; the same after Ctrl-C as one by one."""
     at_once = max(1, MATRICES // min(n_features + 1, PASS_FEATURES) ** 2)
 
@@ -277,7 +277,7 @@ def _in_convoy(place: Place, n_features: int) -> Callable[[Task, Sequence[Proble
             if any(result.status is Status.INTERRUPTED for result, _ in results):
                 results += [_left_out(objective, start) for objective, start, _ in group]
             else:
-                results += in_convoy(place, [partial(task, *problem) for problem in group])
+                results += run_sharing_passes(store, [partial(task, *problem) for problem in group])
         return results
 
     return run

@@ -14,8 +14,6 @@ from typing import TypeAlias
 
 from majorant.interrupts import check
 
-__all__ = ["Pass", "Watcher", "between_blocks", "call_watchers"]
-
 
 @dataclass(frozen=True)
 class Pass:

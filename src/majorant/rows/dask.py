@@ -10,8 +10,8 @@ added in their order, wherever they are, so the answer is the same, bit for bit.
 
 - a task that has seen several workers die is given up by the scheduler (`KilledWorker`): it is asked for
   anew, and so is its anchor, under another name;
-- a worker that hangs, its heart does not beat: after a while its anchors are loaded by others. (One that is
-  only slow is waited for);
+- a worker that hangs has no heartbeat: after a while other workers load its anchors. (A worker that is only
+  slow is waited for);
 - if the scheduler itself is gone, hangs, or was started again, nothing helps: `ClusterLostError`, to which
   the driver adds the last θ.
 """
@@ -19,10 +19,12 @@ added in their order, wherever they are, so the answer is the same, bit for bit.
 from __future__ import annotations
 
 import math
-import threading
 import time
+from asyncio import run_coroutine_threadsafe
 from collections.abc import Callable, Sequence
-from itertools import chain, compress
+from concurrent import futures as concurrent
+from functools import partial
+from itertools import chain
 from typing import Any, TypeAlias
 from uuid import uuid4
 
@@ -34,12 +36,10 @@ from majorant.blas import one_thread
 from majorant.errors import ClusterLostError
 from majorant.rows.between import Pass, call_watchers
 from majorant.rows.block import Block
-from majorant.rows.elsewhere import Place, ViewedRows
+from majorant.rows.partitioned import BlockStore, identity
 from majorant.rows.protocol import Answer, State
 from majorant.rows.sources import DEFAULT_MEMORY
 from majorant.rows.threads import alone
-
-__all__ = ["Cluster", "DaskRows", "current_client"]
 
 # Seconds between two looks at the tasks that have no answer yet.
 LOOK = 1.0
@@ -64,11 +64,9 @@ TASKS = 4
 Load: TypeAlias = Callable[[str, bool], Any]
 """(name, anew) ↦ a dask Delayed of that name, which makes a block wherever it is run; `anew`: of tasks that
 the cluster has not heard of before."""
-Task: TypeAlias = Callable[[list[Block], Any], list[Any]]
-"""A function of some blocks, and of something that was packed: what it makes of each of them."""
 
 
-def current_client() -> Client:
+def _current_client() -> Client:
     """The client that is current."""
     try:
         client = get_client()
@@ -84,46 +82,37 @@ def current_client() -> Client:
     return client
 
 
-class Cluster(Place):
+class Cluster(BlockStore):
     """The blocks of a data set on the workers of a cluster, and questions to them.
 
     Parameters
     ----------
     loads : sequence of functions
-        Each makes the task that loads a block.
-    client : Client, optional
-        The current one by default.
+        Each makes the task that loads a block, for the current client.
     """
 
-    memory = DEFAULT_MEMORY
-
-    def __init__(self, loads: Sequence[Load], client: Client | None = None) -> None:
-        super().__init__()
-        self.client = current_client() if client is None else client
-        self.trips = 0
+    def __init__(self, loads: Sequence[Load]) -> None:
+        super().__init__(len(loads), DEFAULT_MEMORY)
+        self.client = _current_client()
         self._threads: dict[str, int] = {}
         self._loads = list(loads)
         self._anchors = [self._anchor(i, {}, anew=False) for i in range(len(loads))]
 
-    @property
-    def n_blocks(self) -> int:
-        return len(self._loads)
-
     def one_pass(self, question: Callable[[Any], Answer]) -> list[Answer]:
         """The answers of all blocks, in their order: one round trip."""
-        return self._results(_answer, question, range(self.n_blocks))
+        return self._ask_some(question, range(self.n_blocks))
 
     def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
         """Take a state through blocks, one after the other: a round trip for each."""
         for i in order:
-            (state,) = self._results(_carried, (through, state), [i])
+            (state,) = self._ask_some(partial(through, state), [i])
         return state
 
-    def _results(self, task: Task, other: Any, which: Sequence[int]) -> list[Any]:
-        """What a task makes of some blocks, or the error that says that there is no cluster any more."""
-        self.trips += 1
+    def _ask_some(self, question: Callable[[Any], Answer], which: Sequence[int]) -> list[Answer]:
+        """The answers of some blocks, or the error that says that there is no cluster any more."""
+        self.passes += 1
         try:
-            return self._insist(task, dumps(other), which)
+            return self._insist(dumps(question), which)
         except ClusterLostError:
             raise
         except (CancelledError, CommClosedError) as error:
@@ -138,105 +127,85 @@ class Cluster(Place):
                 raise _lost("its client is closed") from error
             raise
 
-    def _insist(self, task: Task, packed: bytes, which: Sequence[int]) -> list[Any]:
-        """What the task makes of some blocks, however often it has to be submitted."""
-        groups = self._grouped(which)
-        futures = self._submit(task, packed, groups, {})
+    def _insist(self, packed: bytes, which: Sequence[int]) -> list[Any]:
+        """The answers of some blocks, however often the question has to be submitted."""
+        tasks = self._submit(packed, self._grouped(which), {})
         heard, finished, again = time.monotonic(), 0, 0
         manned = began = heard
         while True:
-            self._wait(futures)
-            failed = [k for k, future in enumerate(futures) if self._has_failed(future)]
-            answered = [future.status == "finished" for future in futures]
-            done = sum(map(len, compress(groups, answered)))
-            call_watchers(Pass(self.trips, done, len(which), time.monotonic() - began))
-            if done == len(which):
-                answers = self._fetched(futures)
+            self._wait(tasks)
+            failed = [future for future in tasks if self._has_failed(future)]
+            running = [future for future in tasks if future.status != "finished"]
+            done = len(which) - sum(len(tasks[future]) for future in running)
+            call_watchers(Pass(self.passes, done, len(which), time.monotonic() - began))
+            if not running:
+                answers = self._fetched(list(tasks))
                 if answers is not None:
-                    by_block = dict(zip(chain(*groups), chain(*answers), strict=True))
+                    by_block = dict(zip(chain(*tasks.values()), chain(*answers), strict=True))
                     return [by_block[i] for i in which]
-                failed = list(range(len(futures)))
+                failed = list(tasks)
             if done > finished:
                 heard, finished = time.monotonic(), done
             if time.monotonic() - heard > SILENT:
-                manned = self._last_manned(manned)
+                if self._workers():
+                    manned = time.monotonic()
+                elif time.monotonic() - manned > ALONE:
+                    raise _lost(f"it has had no worker for {ALONE:.0f} seconds")
             if not failed and time.monotonic() - heard > PATIENCE:
                 heard = time.monotonic()
                 if alive := self._responsive():  # else all workers are, and only slow
-                    failed = [
-                        k for k, group in enumerate(groups) if not (answered[k] or self._held(group, **alive))
-                    ]
+                    failed = [future for future in running if not self._held(tasks[future], **alive)]
             if failed:
                 heard, finished, again = time.monotonic(), 0, again + 1
                 if again > TRIES:
                     raise ClusterLostError(f"blocks were loaded {again} times in vain: workers die or hang")
                 where = self._responsive()
-                lost = [[i] for k in failed for i in groups[k]]
+                lost = [[i] for future in failed for i in tasks.pop(future)]
                 for (i,) in lost:
                     self._anchors[i] = self._anchor(i, where)
-                for k in reversed(failed):
-                    del groups[k], futures[k]
-                groups += lost
-                futures += self._submit(task, packed, lost, where)
+                tasks |= self._submit(packed, lost, where)
 
     def _fetched(self, futures: list[Any]) -> list[Any] | None:
         """What the tasks have answered; None if workers die or hang while it is fetched."""
-        answers: list[Any] = []
-
-        def fetch() -> None:
-            try:
-                answers.append(list(self.client.gather(futures)))
-            except Exception as error:
-                answers.append(error)
-
-        # dask waits for ever for a worker that holds a result and hangs; so somebody else waits.
-        thread = threading.Thread(target=fetch, daemon=True)
-        thread.start()
-        thread.join(PATIENCE)
-        while thread.is_alive() and not self._responsive():
-            thread.join(PATIENCE)
-        if not answers or isinstance(answers[0], KilledWorker):
+        # dask waits for ever for a worker that holds a result and hangs, so the waiting is done here.
+        loop: Any = self.client.loop
+        fetching = self.client.gather(futures, asynchronous=True)
+        pending = run_coroutine_threadsafe(fetching, loop.asyncio_loop)
+        while not concurrent.wait([pending], timeout=PATIENCE).done:
+            if self._responsive():
+                return None
+        try:
+            return list(pending.result())
+        except KilledWorker:
             return None
-        if isinstance(answers[0], Exception):
-            raise answers[0]
-        fetched: list[Any] = answers[0]
-        return fetched
 
-    @property
-    def _scheduler(self) -> Any:
-        return self.client.scheduler
-
-    def _told(self, call: Any, **arguments: Any) -> dict[str, Any]:
+    def _told(self, what: str, **arguments: Any) -> dict[str, Any]:
         """What the scheduler says, if it answers: it may hang as workers do."""
         try:
-            told: dict[str, Any] = self.client.sync(call, callback_timeout=LOST, **arguments)
+            call = getattr(self.client.scheduler, what)
+            return dict(self.client.sync(call, callback_timeout=LOST, **arguments))
         except OSError as error:  # which a time that is over is as well
             raise _lost("its scheduler does not answer") from error
-        return told
 
     def _workers(self) -> dict[str, Any]:
         """What the scheduler knows of its workers."""
-        workers: dict[str, Any] = self._told(self._scheduler.identity, n_workers=-1)["workers"]
-        return workers
-
-    def _last_manned(self, before: float) -> float:
-        """When there was a worker: now, or before; an error if that was long ago."""
-        if self._workers():
-            return time.monotonic()
-        if time.monotonic() - before > ALONE:
-            raise _lost(f"it has had no worker for {ALONE:.0f} seconds")
-        return before
+        return dict(self._told("identity", n_workers=-1)["workers"])
 
     def _responsive(self) -> dict[str, Any]:
-        """Where to run what has to be run again: not on workers whose heart has not beaten for a while."""
+        """Where to run what has to be run again: not on workers without a heartbeat for a while."""
         workers = self._workers()
         alive = [name for name, worker in workers.items() if time.time() - worker["last_seen"] < SILENT]
         return {"workers": alive} if alive and len(alive) < len(workers) else {}
 
-    def _held(self, group: list[int], workers: list[str]) -> bool:
-        """Whether these workers have all blocks of the group."""
-        holders = self._told(self._scheduler.who_has, keys=[self._anchors[i].key for i in group])
-        return all(set(held) & set(workers) for held in holders.values())
+    def _holders(self, which: Sequence[int]) -> list[list[str]]:
+        """For each of these blocks, the workers that have it."""
+        names = [self._anchors[i].key for i in which]
+        holders = self._told("who_has", keys=names)
+        return [list(holders[name]) for name in names]
+
+    def _held(self, which: Sequence[int], workers: list[str]) -> bool:
+        """Whether these workers have all of these blocks."""
+        return all(set(holders) & set(workers) for holders in self._holders(which))
 
     def _anchor(self, i: int, where: dict[str, Any], *, anew: bool = True) -> Any:
         """A new future of block i."""
@@ -247,33 +216,34 @@ class Cluster(Place):
         """Some blocks, in groups of those that are on the same worker now; others are alone."""
         if len(which) <= TASKS:
             return [[i] for i in which]
-        names = [self._anchors[i].key for i in which]
-        holders = self._told(self._scheduler.who_has, keys=names)
-        together: dict[str, list[int]] = {}
-        for i, name in zip(which, names, strict=True):
-            # (One that is nowhere yet is loaded by the task that asks it.)
-            together.setdefault(next(iter(holders[name]), name), []).append(i)
-        if not together.keys() <= self._threads.keys() | set(names):
-            self._threads = self._told(self._scheduler.ncores)
-        groups = []
-        for worker, blocks in together.items():
+        groups: list[list[int]] = []
+        by_worker: dict[str, list[int]] = {}
+        for i, holders in zip(which, self._holders(which), strict=True):
+            if holders:
+                by_worker.setdefault(holders[0], []).append(i)
+            else:  # the task that asks the block loads it
+                groups.append([i])
+        if not by_worker.keys() <= self._threads.keys():
+            self._threads = self._told("ncores")
+        for worker, blocks in by_worker.items():
             size = math.ceil(len(blocks) / (TASKS * self._threads.get(worker, 1)))
             groups += [blocks[k : k + size] for k in range(0, len(blocks), size)]
         return groups
 
-    def _submit(self, task: Task, packed: bytes, groups: list[list[int]], where: dict[str, Any]) -> list[Any]:
-        """The futures of the task on groups of blocks: one message to the scheduler for all of them."""
-        other: Any = packed
+    def _submit(self, packed: bytes, groups: list[list[int]], where: dict[str, Any]) -> dict[Any, list[int]]:
+        """The future of each group of blocks: one message to the scheduler for all of them."""
+        question: Any = packed
         if len(packed) > SMALL:  # once for all blocks, by a task of its own
-            other = self.client.submit(_same, packed, key=_name("question"), **where)
+            question = self.client.submit(identity, packed, key=_name("question"), **where)
         anchors = [[self._anchors[i] for i in group] for group in groups]
         names = [_name("answer") for _ in groups]
-        return list(self.client.map(task, anchors, key=names, packed=other, **where))
+        futures = self.client.map(_answer, anchors, key=names, packed=question, **where)
+        return dict(zip(futures, groups, strict=True))
 
-    def _wait(self, futures: list[Any]) -> None:
+    def _wait(self, tasks: dict[Any, list[int]]) -> None:
         """Wait for all of them, but not for long."""
         try:
-            wait(futures, timeout=LOOK)
+            wait(list(tasks), timeout=LOOK)
         except TimeoutError as error:
             # dask keeps this error in a frame that its traceback leads to, and so all frames up to here: the
             # blocks would stay on the workers, after the fit, until some day's garbage collection.
@@ -297,31 +267,14 @@ class Cluster(Place):
         raise error
 
 
-class DaskRows(ViewedRows):
-    """Rows on a cluster, or another view of them: other labels, other weights, fewer columns."""
-
-
 def _name(kind: str) -> str:
     return f"majorant-{kind}-{uuid4().hex}"
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-# A thread of a worker has one core, and others beside it that are as busy.
-
-
 def _answer(blocks: list[Block], packed: bytes) -> list[Any]:
     question = loads(packed)
-    with one_thread(), alone():
+    with one_thread(), alone():  # a thread of a worker has one core, and others beside it that are as busy
         return [question(block) for block in blocks]
-
-
-def _carried(blocks: list[Block], packed: bytes) -> list[Any]:
-    through, state = loads(packed)
-    with one_thread(), alone():
-        return [through(state, block) for block in blocks]
 
 
 def _lost(reason: str) -> ClusterLostError:

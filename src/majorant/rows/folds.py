@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from majorant.rows.block import Block
 from majorant.status import Matrix, Vector
 
-__all__ = ["FoldOf", "Folds", "held_out_counts", "held_out_scores", "without_fold"]
-
 FoldOf: TypeAlias = NDArray[np.int32]
 """The number of the fold of each row."""
 

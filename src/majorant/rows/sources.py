@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,26 +21,11 @@ from majorant.errors import MajorantError
 from majorant.rows.sparse import corruption, is_canonical
 from majorant.status import Vector
 
-__all__ = [
-    "ArraySource",
-    "FunctionSource",
-    "RawBlock",
-    "Source",
-    "Tally",
-    "checked",
-    "from_arrays",
-    "from_blocks",
-    "n_bytes",
-]
-
 DEFAULT_MEMORY = 10**9
 """Bytes that a fit keeps of the rows, by default."""
 
 BLOCK_BYTES = 4 * 2**20
 """Bytes of a block in memory, by default: small enough for the cache of a processor."""
-
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_BINARY_UNITS = {f"{unit}I": 1024**power for power, unit in enumerate(_UNITS) if unit}
 
 
 class RawBlock(NamedTuple):
@@ -119,7 +105,20 @@ class Source(ABC):
         return f"<{type(self).__name__} {self.name}: {blocks}, {self.n_features} features>"
 
 
-class ArraySource(Source):
+class FunctionSource(Source):
+    """Blocks that a function makes."""
+
+    name = "function"
+    n_blocks = n_features = 0
+
+    def __init__(self, load: Callable[[int], Any], n_blocks: int, n_features: int) -> None:
+        self._load, self.n_blocks, self.n_features = load, n_blocks, n_features
+
+    def load(self, i: int) -> RawBlock:
+        return RawBlock(*self._load(i))
+
+
+class ArraySource(FunctionSource):
     """Rows of arrays that are in memory already, cut into blocks."""
 
     name = "arrays"
@@ -127,42 +126,14 @@ class ArraySource(Source):
     def __init__(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, cuts: Sequence[int] = ()
     ) -> None:
-        self.X, self.y = X, np.asarray(y)
-        self.weight = None if sample_weight is None else np.asarray(sample_weight)
-        self._ends = [0, *cuts, X.shape[0]]
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        raw, ends = RawBlock(X, np.asarray(y), weight), [0, *cuts, X.shape[0]]
+        super().__init__(partial(_part, raw, ends), len(cuts) + 1, int(X.shape[1]))
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
 
-    @property
-    def n_blocks(self) -> int:
-        return len(self._ends) - 1
 
-    @property
-    def n_features(self) -> int:
-        return int(self.X.shape[1])
-
-    def load(self, i: int) -> RawBlock:
-        part = slice(self._ends[i], self._ends[i + 1])
-        return RawBlock(self.X[part], self.y[part], None if self.weight is None else self.weight[part])
-
-
-class FunctionSource(Source):
-    """Blocks that a function makes."""
-
-    name = "function"
-
-    def __init__(self, load: Callable[[int], Any], n_blocks: int, n_features: int) -> None:
-        self._load, self._n_blocks, self._n_features = load, n_blocks, n_features
-
-    @property
-    def n_blocks(self) -> int:
-        return self._n_blocks
-
-    @property
-    def n_features(self) -> int:
-        return self._n_features
-
-    def load(self, i: int) -> RawBlock:
-        return RawBlock(*self._load(i))
+def _part(raw: RawBlock, ends: Sequence[int], i: int) -> Iterator[Any]:
+    return (None if array is None else array[ends[i] : ends[i + 1]] for array in raw)
 
 
 def from_blocks(
@@ -225,12 +196,12 @@ def n_bytes(size: int | str) -> int:
     >>> n_bytes("1.5GB"), n_bytes("2 KiB"), n_bytes(4096)
     (1500000000, 2048, 4096)
     """
-    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMGT]?I?)B?\s*", str(size).upper())
-    unit = {**_UNITS, **_BINARY_UNITS}.get(match[2], 0) if match else 0
-    found = int(float(match[1]) * unit) if match else 0
-    if found < 1:
-        raise MajorantError(f"{size!r} is no size in memory: say e.g. 500MB, 2GB or 2GiB")
-    return found
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(?:([KMGT])(I?))?B?\s*", str(size).upper())
+    if match:
+        unit = (1024 if match[3] else 1000) ** " KMGT".index(match[2] or " ")
+        if (found := int(float(match[1]) * unit)) >= 1:
+            return found
+    raise MajorantError(f"{size!r} is no size in memory: say e.g. 500MB, 2GB or 2GiB")
 
 
 # Checking --------------------------------------------------------------------------------------------------

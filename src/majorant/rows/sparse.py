@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["corruption", "is_canonical", "is_sound_csr"]
-
 
 def is_sound_csr(X: Any) -> bool:
     """Whether X is a CSR matrix without corruption, canonical, and without entries beyond its rows.

@@ -25,12 +25,10 @@ from majorant.blas import one_thread
 from majorant.errors import MajorantError
 from majorant.rows.between import Pass, call_watchers
 from majorant.rows.block import Block
-from majorant.rows.elsewhere import SHARE, Place, ViewedRows
+from majorant.rows.partitioned import SHARE, BlockStore
 from majorant.rows.protocol import Answer, State
 from majorant.rows.sources import RawBlock, Source
 from majorant.rows.threads import in_context, work_alone
-
-__all__ = ["Reader", "StreamRows", "read_ahead"]
 
 Prepare = Callable[[int, RawBlock], Block]
 
@@ -67,7 +65,7 @@ def _in_order(
         wait([future for future in waiting if not future.cancel()])
 
 
-class Reader(Place):
+class Reader(BlockStore):
     """The blocks of a source, read as often as they are asked for, but for those that are kept.
 
     Parameters
@@ -80,9 +78,8 @@ class Reader(Place):
     """
 
     def __init__(self, source: Source, prepare: Prepare, memory: int) -> None:
-        super().__init__()
-        self.source, self.prepare, self.memory = source, prepare, memory
-        self.passes = 0
+        super().__init__(source.n_blocks, memory)
+        self.source, self.prepare = source, prepare
         self._kept: dict[int, Block] = {}
         self._kept_bytes = 0
         self._largest = source.size(0) or 0
@@ -93,33 +90,31 @@ class Reader(Place):
         # They wait for the next pass, and end with this object.
         self._pool = ThreadPoolExecutor(self.threads, initializer=work_alone)
 
-    @property
-    def n_blocks(self) -> int:
-        return self.source.n_blocks
-
     def one_pass(self, question: Callable[[Block], Answer]) -> Generator[Answer, None, None]:
         """The answers of all blocks, in their order."""
-        blocks = range(self.source.n_blocks)
         # Some answers may wait; every thread has one block in its hands.
         ahead = 2 * self.threads
-        return self._watched(_in_order(self._pool, lambda i: question(self._block(i)), blocks, ahead=ahead))
+        return self._watched(lambda i: question(self._block(i)), range(self.n_blocks), ahead)
 
     def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
-        with closing(self._watched(_in_order(self._pool, self._block, order, ahead=1))) as blocks:
+        with closing(self._watched(self._block, order, ahead=1)) as blocks:
             for block in blocks:
                 state = through(state, block)
                 del block
         return state
 
-    def _watched(self, answers: Generator[Answer, None, None]) -> Generator[Answer, None, None]:
+    def _watched(
+        self, task: Callable[[int], Answer], order: Sequence[int], ahead: int
+    ) -> Generator[Answer, None, None]:
+        """task(i) for every i in order: one pass, which the watchers follow."""
         self.passes += 1
-        number, n_blocks, start = self.passes, self.source.n_blocks, time.perf_counter()
+        number, start = self.passes, time.perf_counter()
         # Each of our threads has work enough: with threads of BLAS beside them a pass took 18 times as long.
-        with one_thread(), closing(answers):
+        with one_thread(), closing(_in_order(self._pool, task, order, ahead=ahead)) as answers:
             for done, answer in enumerate(answers, start=1):
                 yield answer
                 del answer
-                call_watchers(Pass(number, done, n_blocks, time.perf_counter() - start))
+                call_watchers(Pass(number, done, self.n_blocks, time.perf_counter() - start))
 
     def _block(self, i: int) -> Block:
         if (kept := self._kept.get(i)) is not None:
@@ -139,14 +134,3 @@ class Reader(Place):
                 self._kept[i] = block
                 self._kept_bytes += size
         return block
-
-
-class StreamRows(ViewedRows):
-    """Rows that come from a reader, or another view of them: other labels, other weights, fewer columns."""
-
-    place: Reader
-
-    @property
-    def reader(self) -> Reader:
-        """What reads them."""
-        return self.place

@@ -14,9 +14,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
+from functools import cache, partial
 from itertools import pairwise
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from majorant.interrupts import check
 
@@ -27,8 +28,9 @@ Answer = TypeVar("Answer")
 MAX_BLOCKS = 64
 ENTRIES_PER_BLOCK = 600_000
 
-_hiring = threading.Lock()
-_inbox: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]]] | None = None
+Inbox: TypeAlias = SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]]]
+"""Tasks, each with the queue for its outcome: (answer, None) or (None, error)."""
+
 _here = threading.local()
 
 
@@ -58,16 +60,15 @@ def parallel_map(tasks: Sequence[Callable[[], Answer]]) -> list[Answer]:
     check()
     threads = min(len(tasks), _threads())
     if threads <= 1:
-        return [task() for task in tasks]
-    inbox = _inbox or _hire()
+        return _run(tasks)
     bounds = [len(tasks) * k // threads for k in range(threads + 1)]
     first, *others = (tasks[a:b] for a, b in pairwise(bounds))
     replies: list[SimpleQueue[Any]] = []
     for group in others:
         replies.append(SimpleQueue())
-        inbox.put((in_context(_all(group)), replies[-1]))
+        _hired().put((in_context(partial(_run, group)), replies[-1]))
     try:
-        answers = [task() for task in first]
+        answers = _run(first)
     finally:
         outcomes = [reply.get() for reply in replies]
     for found, error in outcomes:
@@ -85,8 +86,8 @@ def _threads() -> int:
     return int(_here.cores)
 
 
-def _all(tasks: Sequence[Callable[[], Answer]]) -> Callable[[], list[Answer]]:
-    return lambda: [task() for task in tasks]
+def _run(tasks: Sequence[Callable[[], Answer]]) -> list[Answer]:
+    return [task() for task in tasks]
 
 
 def work_alone() -> None:
@@ -111,18 +112,17 @@ def in_context(task: Callable[[], Answer]) -> Callable[[], Answer]:
     return lambda: context.run(task)
 
 
-def _hire() -> SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]]]:
-    global _inbox
-    with _hiring:  # fits in several threads may come here at the same time
-        if _inbox is None:
-            inbox: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]]] = SimpleQueue()
-            for _ in range(max(1, n_cores() - 1)):
-                threading.Thread(target=_work, args=(inbox,), name="majorant worker", daemon=True).start()
-            _inbox = inbox
-        return _inbox
+@cache
+def _hired() -> Inbox:
+    """The inbox of the workers."""
+    # If two threads call this first at the same time, the workers of one of the two inboxes stay idle.
+    inbox: Inbox = SimpleQueue()
+    for _ in range(max(1, n_cores() - 1)):
+        threading.Thread(target=_work, args=(inbox,), name="majorant worker", daemon=True).start()
+    return inbox
 
 
-def _work(inbox: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]]]) -> None:
+def _work(inbox: Inbox) -> None:
     work_alone()
     while True:
         task, reply = inbox.get()
@@ -133,11 +133,5 @@ def _work(inbox: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]]]) -> Non
         del task, reply  # not to keep the rows alive until the next task
 
 
-def _forget() -> None:
-    """A forked process has none of its parent's threads."""
-    global _inbox, _hiring
-    _inbox, _hiring = None, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
+    os.register_at_fork(after_in_child=_hired.cache_clear)

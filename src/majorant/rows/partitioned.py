@@ -1,0 +1,184 @@
+"""Rows in blocks that are on a disk or on a cluster.
+
+A `BlockStore` maps a question over all of its blocks, at the price of a pass over a disk, or of a round trip
+to a cluster. `PartitionedRows` are what a `BlockTransform` makes of the blocks of a store: "this class
+against the rest", "without the rows of that fold", "some columns only". Questions to several transforms of
+one store share a pass: `ask_each` takes a list of questions, a `PassBatcher` collects the questions of
+problems that are solved in threads.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from majorant.rows.block import Block
+from majorant.rows.memory import joined
+from majorant.rows.pass_batcher import AskAll, PassBatcher
+from majorant.rows.protocol import Answer, Every, Rows, Some, State, audits
+from majorant.rows.sources import DEFAULT_MEMORY
+from majorant.status import Matrix
+
+# The part of the memory that a solver's copies of rows may take.
+COPIES = 1 / 16
+
+# A matrix that is kept for all classes and strengths takes no more than this share of the memory.
+SHARE = 4
+
+
+class BlockStore(ABC):
+    """Blocks on a disk or on a cluster, `memory` bytes of which may be kept here. A question goes to all."""
+
+    def __init__(self, n_blocks: int, memory: int) -> None:
+        self.n_blocks, self.memory = n_blocks, memory
+        self.batcher: PassBatcher | None = None
+        self.passes = 0
+        """The passes that have begun."""
+        self.grams: dict[Callable[[Block], Block], Matrix] = {}
+        self._sample: dict[Every | Some, list[Block]] = {}
+        self._sampling = Lock()
+
+    @abstractmethod
+    def one_pass(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
+        """The answers of all blocks, in their order."""
+
+    @abstractmethod
+    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
+        """Take a state through blocks, one after the other."""
+
+    def ask(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
+        """The answers of all blocks, in their order: one pass, shared if there is a batcher."""
+        return self.one_pass(question) if self.batcher is None else self.batcher.ask(question)
+
+    def sampled(self, sample: Every | Some) -> list[Block]:
+        """Some rows, copied into one block, since a solver has a matrix for each block: one pass.
+
+        Threads that ask for the same sample get the same copy.
+        """
+        blocks = list(self.ask(sample))
+        with self._sampling:
+            if sample not in self._sample:
+                self._sample = {sample: joined(blocks)}
+            return self._sample[sample]
+
+
+def identity(value: Answer) -> Answer:
+    """The value: what leaves blocks as they are. Unlike a lambda, this function can be pickled."""
+    return value
+
+
+@dataclass(frozen=True, eq=False)
+class BlockTransform:
+    """What is made of a block of a store."""
+
+    reweight: Callable[[Block], Block] = identity
+    """Changes the weights. What depends on X and on the weights alone is the same for all classes."""
+    positive: int | None = None
+    """The number of the class whose rows get the label 1 (all others -1), where y numbers the classes."""
+    features: NDArray[np.intp] | None = None
+    """The columns that are left; None for all."""
+
+    def __call__(self, block: Block) -> Block:
+        found = self.reweight(block)
+        if self.positive is not None:
+            found = found.relabelled(np.where(block.y == self.positive, 1.0, -1.0), found.s)
+        return found if self.features is None else found.columns(self.features)
+
+
+@dataclass(frozen=True)
+class TransformedQuestion:
+    """A question to what a transform makes of a block. Equal questions are answered once."""
+
+    transform: Callable[[Block], Block]
+    question: Callable[..., Any]
+
+    def __call__(self, *state_and_block: Any) -> Any:
+        *state, block = state_and_block
+        return self.question(*state, self.transform(block))
+
+
+@dataclass(eq=False)
+class PartitionedRows(Rows):
+    """The rows of a store, transformed; `n_samples` and `n_features` are those after the transform."""
+
+    store: BlockStore
+    n_samples: int
+    n_features: int
+    transform: BlockTransform = BlockTransform()
+
+    def ask(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
+        return self.store.ask(TransformedQuestion(self.transform, question))
+
+    def ask_each(
+        self, parts: Sequence[Rows], questions: Sequence[Callable[[Block], Any]]
+    ) -> Iterable[Sequence[Any]]:
+        pairs = zip(self._transforms(parts), questions, strict=True)
+        return self.store.ask(AskAll([TransformedQuestion(*pair) for pair in pairs]))
+
+    def thinned(self, parts: Sequence[Rows], sample: Every | Some) -> list[list[Block]]:
+        blocks = self.store.sampled(sample)
+        return [[transform(block) for block in blocks] for transform in self._transforms(parts)]
+
+    def _transforms(self, parts: Sequence[Rows]) -> list[BlockTransform]:
+        mine = [part for part in parts if isinstance(part, PartitionedRows) and part.store is self.store]
+        assert len(mine) == len(parts), "rows of several stores cannot share a pass"
+        return [part.transform for part in mine]
+
+    @property
+    def n_parts(self) -> int:
+        return self.store.n_blocks
+
+    @property
+    def room(self) -> int:
+        # Not more with more memory: it would change the last digits of what a fit finds.
+        return int(COPIES * min(self.store.memory, DEFAULT_MEMORY))
+
+    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
+        return self.store.carry(state, TransformedQuestion(self.transform, through), order)
+
+    def gram(self) -> Matrix:
+        # It does not depend on the labels, so one pass serves all classes, and every strength of a path.
+        if self.transform.features is not None:
+            return super().gram()
+        grams, reweight = self.store.grams, self.transform.reweight
+        if reweight not in grams:
+            gram: Matrix = reduce(add, self.store.ask(TransformedQuestion(reweight, _gram)))
+            if SHARE * (len(grams) + 1) * gram.nbytes > self.store.memory:
+                return gram
+            gram.flags.writeable = False
+            grams[reweight] = gram
+        return grams[reweight]
+
+    def columns(self, chosen: NDArray[np.intp]) -> PartitionedRows:
+        """The same rows with some of the features only, chosen anew in every pass."""
+        features = chosen if self.transform.features is None else self.transform.features[chosen]
+        return replace(self, n_features=len(chosen), transform=replace(self.transform, features=features))
+
+    def reweighted(self, reweight: Callable[[Block], Block], n_samples: int) -> PartitionedRows:
+        """The same rows with other weights, of which `n_samples` are not zero."""
+        return replace(self, n_samples=n_samples, transform=replace(self.transform, reweight=reweight))
+
+    def by_problem(self, n_classes: int) -> list[PartitionedRows]:
+        """The rows as every problem labels them: as they are, or each of more classes against the rest."""
+        positives = [None] if n_classes == 2 else range(n_classes)
+        return [replace(self, transform=replace(self.transform, positive=code)) for code in positives]
+
+
+def survey_together(parts: Sequence[Rows]) -> None:
+    """The audit at θ = 0 of several transforms of the same blocks, in one pass."""
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by Objective.check_scale
+        surveys = audits(parts, np.zeros((len(parts), parts[0].n_features + 1)), lengths=True)
+    for part, survey in zip(parts, surveys, strict=True):
+        part.__dict__["survey"] = survey  # where the cached property looks for it
+
+
+def _gram(block: Block) -> Matrix:
+    return block.gram()
