@@ -140,13 +140,12 @@ class Rows(ABC):
         return loss
 
     # A run often begins where another has ended, with another penalty but the same loss; and a point is
-    # certified right after it was evaluated.
-    _last: tuple[Vector, LossSum | Audit] | None = None
+    # certified right after it was evaluated. Between two runs, the point that is delivered is evaluated.
+    _recent: tuple[tuple[Vector, LossSum | Audit], ...] = ()
 
     def _known(self, theta: Vector) -> LossSum | Audit | None:
-        """What was found at θ, if θ was the last point."""
-        last = self._last
-        return None if last is None or not np.array_equal(last[0], theta) else last[1]
+        """What was found at θ, if θ was one of the last two points."""
+        return next((found for point, found in self._recent if np.array_equal(point, theta)), None)
 
     def gram(self) -> Matrix:
         """LᵀSL, p × p."""
@@ -238,7 +237,7 @@ def losses(parts: Sequence[Rows], thetas: Sequence[Vector] | Matrix) -> list[Los
         question = partial(_audit, lengths=False) if parts[0].audits_cheaply else _loss
         questions = [partial(question, thetas[k]) for k in missing]
         for k, answer in zip(missing, totals([parts[k] for k in missing], questions), strict=True):
-            parts[k]._last = thetas[k].copy(), answer
+            parts[k]._recent = ((thetas[k].copy(), answer), *parts[k]._recent[:1])
             found[k] = answer
     return [known.loss for known in found if known is not None]
 
