@@ -174,7 +174,8 @@ class CsrBlock(Block):
         data, indices, starts, stops = self._entries
         position = np.zeros(self.n_features, dtype=np.uint32)
         position[chosen] = np.arange(len(chosen), dtype=np.uint32)
-        entries = (data, position[indices], starts, stops)
+        # Behind the rows of a copy there is a place to spare, whose number may be anything: hence "clip".
+        entries = (data, position.take(indices, mode="clip"), starts, stops)
         return CsrBlock(entries, len(chosen), self.y, self.s, intercept=self.b > 0, ones=self._csr[0] is None)
 
     @classmethod

@@ -12,11 +12,12 @@ from majorant.jit import compiled
 
 
 @compiled
-def minimise_on_model(H, theta, r, slopes, ridge, sweeps, accuracy, moved, gradient):
-    """`descend_on_model` from θ, where the gradient of the quadratic part is r, to a share of the violation.
+def minimise_on_model(H, theta, r, start, start_gradient, slopes, ridge, sweeps, accuracy, moved, gradient):
+    """`descend_on_model` from a start to a share of the violation at θ.
 
-    Writes where it leads to `moved`, and the gradient there to `gradient`. Returns the violation that the
-    last sweep met, the one asked for, and by how much the model falls.
+    r is the gradient of the quadratic part at θ, and `start_gradient` the one at the start. Writes where the
+    sweeps lead to `moved`, and the gradient there to `gradient`. Returns the violation that the last sweep
+    met, the one asked for, and by how much the model is lower than at θ.
     """
     goal = 0.0
     for j in range(theta.size):
@@ -31,8 +32,8 @@ def minimise_on_model(H, theta, r, slopes, ridge, sweeps, accuracy, moved, gradi
         if curvature > 0.0:
             violation /= np.sqrt(curvature)
         goal = max(goal, accuracy * violation)
-        moved[j] = theta[j]
-        gradient[j] = r[j]
+        moved[j] = start[j]
+        gradient[j] = start_gradient[j]
     worst = descend_on_model(H, gradient, moved, slopes, ridge, sweeps, goal)
     rise = 0.0
     for j in range(theta.size):

@@ -11,7 +11,8 @@ would take more passes over the data.
 singular model would take eigenvectors (0.2 s a step for 865 features). If the interior-point method suits the
 problem, `minimise_smooth` stops there instead; θ then stands still, and `or_interior_point` takes over.
 `minimise_kinked`: rounds of coordinate sweeps, which find the signs, and a Cholesky solve on the support,
-which finds the values (sweeps alone crawl when features are correlated). φ is replaced by its tangent in |w|.
+which finds the values (sweeps alone crawl when features are correlated); near the end, or along a path, the
+solve comes first. φ is replaced by its tangent in |w|.
 `minimise_groups`: the same for several classes, whose features are not zero together: their norms are smooth
 on the support, where `minimise_smooth` takes the place of the solve.
 `minimise_from_kink`: `minimise_smooth` from where `minimise_kinked` leads for a surrogate with a kink
@@ -155,15 +156,20 @@ def minimise_kinked(
     from majorant.solvers.newton.model_kernels import descend_on_model, minimise_on_model
 
     slopes, ridge = objective.tangent_slopes(at.theta), objective.ridge
+    model = _KinkedModel(H, at, slopes, ridge)
+    # Where the last model was right, so are the signs, as a rule.
+    signs_known = accuracy <= tuning.SIGNS_KNOWN_ACCURACY and len(H) > tuning.SIGNS_KNOWN_FEATURES
+    first = (
+        model.solve_on_support(at.theta, at.loss_gradient) if signs_known else (at.theta, at.loss_gradient)
+    )
     theta, r = np.empty((2, len(H)))
     # Sweeps over few features cost next to nothing beside a call of LAPACK.
     sweeps = _sweeps(len(H) ** 2)
     worst, goal, fall = minimise_on_model(
-        H, at.theta, at.loss_gradient, slopes, ridge, sweeps, accuracy, theta, r
+        H, at.theta, at.loss_gradient, *first, slopes, ridge, sweeps, accuracy, theta, r
     )
     if worst <= goal:
         return theta, max(fall, 0.0)
-    model = _KinkedModel(H, at, slopes, ridge)
     for _ in range(tuning.MODEL_ROUNDS - 1):
         check()
         theta, r = model.solve_on_support(theta, r)
