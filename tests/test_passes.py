@@ -17,8 +17,7 @@ from majorant.rows import MemoryRows
 from majorant.rows.memory import joined, make_block
 from majorant.solvers import Newton, choose_solver, solve
 from majorant.solvers.newton import out_of_core, subsample_start, tuning
-from majorant.solvers.newton.out_of_core import View, look, view
-from majorant.solvers.newton.sampled_hessian import SampledHessian
+from majorant.solvers.newton.out_of_core import SampledHessian, View, look, view
 from majorant.status import Provisional, Status
 
 
@@ -109,7 +108,7 @@ def test_what_a_step_with_another_curvature_leaves(potential, size):
     at = objective.evaluate(minimum + 0.1 * rng.standard_normal(9))
     for theta in (minimum, at.theta):
         assert max(rows.blocks[0].image(theta)) < 1.0
-    (H,) = look(objective, None, at.theta).hessians()
+    (H,) = look(objective, None, at.theta).hessians
     B = rng.standard_normal((9, 9))
     other = H + size * np.linalg.norm(H, -2) * (B + B.T) / np.linalg.norm(B + B.T, 2)
     delta = np.max(np.abs(eigh(other - H, H, eigvals_only=True)))
@@ -128,8 +127,8 @@ def test_a_sample_of_all_rows_knows_the_curvature_everywhere(rows):
     rng = np.random.default_rng(0)
     here, there = rng.standard_normal((2, 13))
     objective = Objective(rows, L2(1.0))
-    looks = [look(objective, None, theta).hessians() for theta in (here, there)]
-    hessian = SampledHessian(here, looks[0], lambda theta: look(objective, None, theta).hessians())
+    looks = [look(objective, None, theta).hessians for theta in (here, there)]
+    hessian = SampledHessian(here, looks[0], lambda theta: look(objective, None, theta).hessians)
     assert np.array_equal(hessian.near(here), looks[0])
     assert not np.allclose(looks[0], looks[1], rtol=0.01)
     assert np.all(looks[1][0].diagonal() >= 0.5 * looks[0][0].diagonal())  # else it would not be asked

@@ -20,7 +20,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, eigh, lapack, qr, svd
 
 from majorant.blas import own_threads
@@ -68,6 +67,18 @@ def cholesky_solve(
     return np.asarray(lapack.dpotrs(factor, b, lower=0)[0])
 
 
+def unit_diagonal(A: Matrix) -> tuple[Matrix, Vector]:
+    """A positive semidefinite A scaled to a unit diagonal, and the scale of every coordinate.
+
+    A zero on the diagonal means a zero row and column: the scale is zero, and nothing is solved there.
+    """
+    diagonal = np.diagonal(A)
+    scale = np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 0.0)
+    scaled = A * np.outer(scale, scale)
+    np.fill_diagonal(scaled, 1.0)
+    return scaled, scale
+
+
 def solve_positive(A: Matrix, g: Vector, noise: float = 0.0, floor: float = FLAT) -> Vector:
     """Solve A d = g for A positive semidefinite.
 
@@ -77,16 +88,14 @@ def solve_positive(A: Matrix, g: Vector, noise: float = 0.0, floor: float = FLAT
     solution = cholesky_solve(A, g, floor)
     if solution is not None:
         return solution
-    diagonal = np.diagonal(A)
-    # A zero on the diagonal of such a matrix means a zero row and column: nothing to be solved there.
-    empty = diagonal <= 0
-    scale = np.where(empty, 0.0, 1.0 / np.sqrt(np.where(empty, 1.0, diagonal)))
-    scaled = A * np.outer(scale, scale)
-    np.fill_diagonal(scaled, 1.0)
+    scaled, scale = unit_diagonal(A)
     g = scale * g
     solution = _solve_across_flat(scaled, g, noise) if floor <= FLAT else None
     if solution is None:
-        solution = _solve_by_eigenvectors(scaled, g, noise, floor)
+        eigenvalues, V = np.linalg.eigh(scaled)
+        inside = V.T @ g
+        inside[(eigenvalues < FLAT) & (np.abs(inside) <= noise)] = 0.0
+        solution = V @ (inside / np.maximum(eigenvalues, floor))
     return np.asarray(scale * solution)
 
 
@@ -96,9 +105,8 @@ def solve_centred(A: Matrix, g: Vector) -> Vector:
     With that of the intercept, what is left is the curvature of centred features: columns far from zero do no
     harm.
     """
-    centred, border, constant = _centred(A)
-    right = np.where(constant, 0.0, g[:-1] - border * g[-1])
-    d = solve_positive(centred, right, floor=CENTRED_FLOOR)
+    centred, border = _centred(A)
+    d = solve_positive(centred, g[:-1] - border * g[-1], floor=CENTRED_FLOOR)
     return np.append(d, (g[-1] / A[-1, -1] if A[-1, -1] > 0.0 else 0.0) - border @ d)
 
 
@@ -107,25 +115,23 @@ def flat_directions(A: Matrix) -> Matrix:
 
     As columns, each of length 1 in the units of A's diagonal.
     """
-    centred, border, constant = _centred(A)
-    diagonal = np.where(constant, 1.0, np.diagonal(centred))
-    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    eigenvalues, V = np.linalg.eigh(centred * np.outer(scale, scale))
+    centred, border = _centred(A)
+    scaled, scale = unit_diagonal(centred)
+    eigenvalues, V = np.linalg.eigh(scaled)
+    # Along a constant column, a multiple of the intercept's, the scale is zero.
     D = scale[:, np.newaxis] * V[:, eigenvalues < FLAT]
-    D[constant] = 0.0  # a constant column is a multiple of the intercept's
-    D = D[:, np.any(D != 0.0, axis=0)]
     return np.vstack([D, -border @ D])
 
 
-def _centred(A: Matrix) -> tuple[Matrix, Vector, NDArray[np.bool_]]:
-    """A without its last coordinate; what that is for each of the others; and which of these are constant."""
+def _centred(A: Matrix) -> tuple[Matrix, Vector]:
+    """A without its last coordinate, zero for constant columns; and the last one's value for each other."""
     last = float(A[-1, -1])
     border = A[-1, :-1] / last if last > 0.0 else np.zeros(len(A) - 1)
     centred = A[:-1, :-1] - np.outer(border, A[-1, :-1])
     # What rounding has left of the diagonal of a constant column is no curvature.
     constant = np.diagonal(centred) <= CENTRED_FLOOR * np.diagonal(A)[:-1]
     centred[constant] = centred[:, constant] = 0.0
-    return centred, border, constant
+    return centred, border
 
 
 def _solve_across_flat(A: Matrix, g: Vector, noise: float) -> Vector | None:
@@ -153,13 +159,6 @@ def _solve_across_flat(A: Matrix, g: Vector, noise: float) -> Vector | None:
     solution = np.empty(len(A))
     solution[order] = d
     return solution
-
-
-def _solve_by_eigenvectors(A: Matrix, g: Vector, noise: float, floor: float) -> Vector:
-    eigenvalues, V = np.linalg.eigh(A)
-    inside = V.T @ g
-    inside[(eigenvalues < FLAT) & (np.abs(inside) <= noise)] = 0.0
-    return np.asarray(V @ (inside / np.maximum(eigenvalues, floor)))
 
 
 def conjugate_gradients(
@@ -220,13 +219,12 @@ class SpectralInverse:
     def of_design(cls, design: Matrix) -> SpectralInverse:
         """From a factor Z with M = ZᵀZ and fewer rows than columns: P is thin.
 
-        Zᵀ = QR, R = UΣVᵀ, P = QU, Λ = Σ². The products ZZᵀ or RRᵀ are not formed: squaring would lose
-        half the digits of the small eigenvalues.
+        Zᵀ = PΣVᵀ, Λ = Σ². The product ZZᵀ is not formed: squaring would lose half the digits of the small
+        eigenvalues.
         """
         with own_threads():
-            Q, R = qr(design.T, mode="economic", check_finite=False)
-            U, singular, _ = svd(R, check_finite=False)
-        return cls(Q @ U, singular**2)
+            P, singular, _ = svd(design.T, full_matrices=False, check_finite=False)
+        return cls(P, singular**2)
 
     def solve(self, sigma: float, g: Vector) -> Vector:
         """Solve (2M + σ Id) d = g.

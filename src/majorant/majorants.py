@@ -54,20 +54,20 @@ class Majorant(ABC):
 
 def penalty_weights(objective: Objective, theta: Vector) -> Vector:
     """The diagonal part of Eq. (eq:CurvMat): c ψ(w) + η for the features, 0 for the intercept."""
-    weights = np.zeros(objective.size)
-    weights[:-1] = objective.factor * objective.potential.weight(theta[:-1]) + objective.eta
-    return weights
+    return np.append(objective.half_quadratic_weights(theta), 0.0)
 
 
 class DescentLemma(Majorant):
     """The same curvature in all directions and everywhere, Prop. (prp:sHingeLip).
 
     A potential with a kink has no Lipschitz constant. It then stays as it is in the majorant, and its
-    proximal operator minimises the sum.
+    proximal operator minimises the sum. With another `relative_step` than 1, `minimiser` goes that part of
+    the way; Φ falls up to a step of 2.
     """
 
-    def __init__(self, objective: Objective) -> None:
+    def __init__(self, objective: Objective, relative_step: float = 1.0) -> None:
         super().__init__(objective)
+        self.relative_step = relative_step
         self.mu = SquaredHinge.curvature_bound * squared_norm_bound(objective.rows) + objective.eta
         if objective.potential.smooth:
             self.mu += objective.potential.lipschitz * float(np.max(objective.factor))
@@ -77,11 +77,8 @@ class DescentLemma(Majorant):
         return self.mu * float(d @ d)
 
     def minimiser(self, at: Evaluated) -> Vector:
-        return self.step(at, 1.0 / self.mu)
-
-    def step(self, at: Evaluated, alpha: float) -> Vector:
-        """Go down the gradient by α, Eq. (eq:gradientDescent), proximally where φ has a kink."""
-        objective = self.objective
+        """θ - α∇Φ(θ), Eq. (eq:gradientDescent), proximally where φ has a kink."""
+        objective, alpha = self.objective, self.relative_step / self.mu
         if objective.potential.smooth:
             return at.theta - alpha * objective.gradient(at)
         theta = at.theta - alpha * at.loss_gradient
@@ -118,12 +115,9 @@ class HalfQuadratic(Majorant):
 
     def minimiser(self, at: Evaluated) -> Vector:
         """θ - A(θ)⁻¹∇Φ(θ), Eq. (eq:fullMM)."""
-        A, gradient = self.matrix(at.theta), self.objective.gradient(at)
-        return at.theta - solve_positive(A, gradient, self._noise)
-
-    @cached_property
-    def _noise(self) -> float:
-        return rounding_level(self.objective.rows.loss_at_zero.value, self.objective.size)
+        objective = self.objective
+        noise = rounding_level(objective.rows.loss_at_zero.value, objective.size)
+        return at.theta - solve_positive(self.matrix(at.theta), objective.gradient(at), noise)
 
 
 class Spectral(Majorant):

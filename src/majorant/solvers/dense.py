@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from majorant.interrupts import check
+from majorant.linsolve import unit_diagonal
 from majorant.objective import Objective
 from majorant.rows.block import Block
 from majorant.status import Matrix, Vector
@@ -284,9 +285,7 @@ def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercep
 
 def _positive(A: Matrix) -> Callable[[Vector], Vector] | None:
     """What solves with A, scaled to a unit diagonal; a little is added to that if A is singular."""
-    diagonal = np.diagonal(A)
-    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    A = A * np.outer(scale, scale)
+    A, scale = unit_diagonal(A)
     for jitter in JITTERS:
         np.fill_diagonal(A, 1.0 + jitter)
         factor, info = lapack.dpotrf(A.T, lower=0, clean=0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from majorant.errors import MajorantError
 from majorant.majorants import DescentLemma
 from majorant.objective import Objective
-from majorant.solvers.base import Solver
+from majorant.solvers.base import Solver, majorize_minimize
 from majorant.status import Iterate, Vector
 
 
@@ -44,12 +44,7 @@ class Gradient(Solver):
         )
 
     def iterates(self, objective: Objective, theta: Vector, seed: int) -> Iterator[Iterate]:
-        majorant = DescentLemma(objective)
-        alpha = self.relative_step / majorant.mu
-        at = objective.evaluate(theta)
-        while True:
-            yield at
-            at = objective.evaluate(majorant.step(at, alpha))
+        return majorize_minimize(DescentLemma(objective, self.relative_step), theta)
 
     @classmethod
     def examples(cls) -> tuple[Gradient, ...]:
