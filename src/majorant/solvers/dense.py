@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,19 +54,9 @@ def norms(W: Matrix) -> Vector:
     return np.asarray(np.sqrt(np.einsum("ic,ic->i", W, W)))
 
 
-class _Rows(NamedTuple):
-    design: Matrix
-    y: Vector
-    s: Vector
-
-
-def dense_rows(block: Block) -> _Rows:
+def dense_rows(block: Block) -> tuple[Matrix, Vector, Vector]:
     """S^½L of a block as a dense array, its labels and its weights."""
-    return _Rows(block.design(), block.y, block.s)
-
-
-def _labels(block: Block) -> Vector:
-    return block.y
+    return block.design(), block.y, block.s
 
 
 class ScaledRows:
@@ -88,7 +79,7 @@ class ScaledRows:
     def __init__(self, objective: Objective) -> None:
         classes = objective.classes
         design, first, s = map(np.concatenate, zip(*classes[0].ask(dense_rows), strict=True))
-        others = [np.concatenate(list(rows.ask(_labels))) for rows in classes[1:]]
+        others = [np.concatenate(list(rows.ask(attrgetter("y")))) for rows in classes[1:]]
         used = s > 0.0
         self.y = np.column_stack([first, *others])[used]
         root = np.sqrt(s[used])
@@ -163,13 +154,11 @@ class DenseRidge:
             if not active.any():
                 d = -theta * (ridge > 0.0)  # no row asks for more: the ridge alone decides
             else:
-                curvature = ridge[:-1, np.newaxis, np.newaxis]
-                solve = equations(
-                    Z[active], np.full((int(active.sum()), 1), 2.0), curvature, intercept=self.rows.intercept
-                )
-                if solve is None:
+                weight, curvature = np.full((int(active.sum()), 1), 2.0), ridge[:-1, np.newaxis, np.newaxis]
+                try:
+                    d = equations(Z[active], weight, curvature)(-gradient[:, np.newaxis])[:, 0]
+                except np.linalg.LinAlgError:
                     break
-                d = solve(-gradient[:, np.newaxis])[:, 0]
             image = Z @ d
             t = _line_search(slack, image, float(ridge @ (theta * d)), float(ridge @ (d * d)))
             moved = theta + t * d
@@ -216,10 +205,11 @@ def _line_search(slack: Vector, image: Vector, linear: float, square: float) -> 
 Solve = Callable[[Matrix], Matrix]
 
 
-def equations(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], *, intercept: bool) -> Solve | None:
+def equations(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64]) -> Solve:
     """What solves Zᵀ(weight ∘ Zd) + curvature d = right, class by class tied by the curvature of a feature.
 
-    The matrices are (p, C), the curvature is (p - 1, C, C). Each solution is refined by its residual.
+    The matrices are (p, C), the curvature is (p - 1, C, C). Each solution is refined by its residual. Equations
+    that are singular to rounding raise a LinAlgError.
     """
 
     def product(d: Matrix) -> Matrix:
@@ -228,9 +218,7 @@ def equations(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], *, inte
         return np.asarray(image)
 
     make = _by_features if Z.shape[1] <= Z.shape[0] else _by_rows
-    solve = make(Z, weight, curvature, intercept)
-    if solve is None:
-        return None
+    solve = make(Z, weight, curvature)
 
     def refined(right: Matrix) -> Matrix:
         d = solve(right)
@@ -241,7 +229,7 @@ def equations(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], *, inte
     return refined
 
 
-def _by_features(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercept: bool) -> Solve | None:
+def _by_features(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64]) -> Solve:
     p, C = Z.shape[1], weight.shape[1]
     A = np.zeros((C, p, C, p))
     for c in range(C):
@@ -249,10 +237,10 @@ def _by_features(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], inte
     ties = np.einsum("cidi->cdi", A)  # a view
     ties[:, :, :-1] += np.moveaxis(curvature, 0, 2)
     solve = _positive(A.reshape(C * p, C * p))
-    return None if solve is None else lambda right: solve(right.T.ravel()).reshape(C, p).T
+    return lambda right: solve(right.T.ravel()).reshape(C, p).T
 
 
-def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercept: bool) -> Solve | None:
+def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64]) -> Solve:
     n, C = weight.shape
     X, e = Z[:, :-1], Z[:, -1]
     eye = np.eye(C)
@@ -264,8 +252,6 @@ def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercep
     square = M.reshape(C * n, C * n)
     square.flat[:: C * n + 1] += 1.0 / weight.T.ravel()
     solve = _positive(square)
-    if solve is None:
-        return None
     intercepts = np.kron(eye, e)
     borders = np.column_stack([solve(row) for row in intercepts])
     border = intercepts @ borders
@@ -274,7 +260,7 @@ def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercep
         held = np.einsum("icd,id->ic", G, right[:-1])
         z = solve((X @ held).T.ravel())
         beta = np.zeros(C)
-        if intercept:
+        if e.any():
             beta = np.linalg.solve(border, right[-1] - intercepts @ z)
             z = z + borders @ beta
         rest = right[:-1] - X.T @ z.reshape(C, n).T
@@ -283,7 +269,7 @@ def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercep
     return solution
 
 
-def _positive(A: Matrix) -> Callable[[Vector], Vector] | None:
+def _positive(A: Matrix) -> Callable[[Vector], Vector]:
     """What solves with A, scaled to a unit diagonal; a little is added to that if A is singular."""
     A, scale = unit_diagonal(A)
     for jitter in JITTERS:
@@ -291,4 +277,4 @@ def _positive(A: Matrix) -> Callable[[Vector], Vector] | None:
         factor, info = lapack.dpotrf(A.T, lower=0, clean=0)
         if not info:
             return lambda right: np.asarray(scale * lapack.dpotrs(factor, scale * right, lower=0)[0])
-    return None
+    raise np.linalg.LinAlgError("the equations are singular to rounding")

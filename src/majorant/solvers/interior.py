@@ -31,8 +31,8 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from majorant.duality import Dual
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.solvers.dense import TINY, ScaledRows, equations, norms, small_enough
@@ -134,51 +134,48 @@ def interior_point(objective: Objective) -> Iterator[Iterate]:
 
     Only the last is evaluated on the rows themselves.
     """
-    best, bound = (math.inf, objective.start()), -math.inf
-    for theta, value, lower in values_and_bounds(objective):
-        best = min(best, (value, theta), key=lambda pair: pair[0])
-        bound = max(bound, lower)
-        yield Provisional(best[1], best[0])
-    yield replace(objective.evaluate(best[1]), lower_bound=bound)
+    best, bound = Provisional(objective.start(), math.inf), -math.inf
+    for theta, value, bound in InteriorPoint(objective).iterates():  # noqa: B007 - the last bound is the best
+        best = Provisional(theta, value) if value < best.value else best
+        yield best
+    yield replace(objective.evaluate(best.theta), lower_bound=bound)
 
 
-def values_and_bounds(objective: Objective) -> Iterator[tuple[Vector, float, float]]:
-    """Points of the method, Φ at each, and a lower bound of the minimum that never falls."""
-    return _Problem(objective).iterates()
-
-
-class _Problem(ScaledRows):
-    """The problem in centred and scaled coordinates."""
+class InteriorPoint(ScaledRows):
+    """The problem in centred and scaled coordinates, and the method on it."""
 
     def __init__(self, objective: Objective) -> None:
         super().__init__(objective)
+        self.objective = objective
         potential, factor = objective.potential, objective.factor
+        self.dual = Dual(potential, factor, objective.eta)
         max_slope = 0.0 if potential.quadratic else potential.max_slope
         curvature = potential.curvature(np.zeros(1))[0] if potential.quadratic else 0.0
         self.slope = max_slope * factor * self.inverse / self.scale
         self.width = (potential.kink_width or 0.0) * self.unit
         self.ridge = (curvature * factor + objective.eta) * self.inverse**2 / self.scale
+        # The features that nothing penalises.
+        self.free = (self.ridge == 0.0) & (self.slope == 0.0) & (self.unit > 0.0)
         # The features that have a cone, and the ridge of those that have none.
         self.kinked = np.flatnonzero(self.slope > 0.0)
         self.curved = self.ridge.copy()
 
     # The value and the bound -------------------------------------------------------------------
 
-    def value(self, theta: Matrix) -> float:
-        """Φ at θ."""
-        W = theta[:-1]
-        slack = np.maximum(self.e[:, np.newaxis] - self.y * (self.Z @ theta), 0.0)
-        square = np.einsum("ic,ic->i", W, W)
-        rounded = square / np.maximum(np.sqrt(square + self.width**2) + self.width, TINY)
-        return float(np.sum(slack * slack) + self.slope @ rounded + 0.5 * self.ridge @ square)
+    def _slack(self, theta: Matrix) -> Matrix:
+        return np.asarray(np.maximum(self.e[:, np.newaxis] - self.y * (self.Z @ theta), 0.0))
 
-    def _projected(self, a: Matrix, free: NDArray[np.bool_]) -> Matrix:
+    def value(self, theta: Matrix) -> float:
+        """Φ at θ, in units of these rows."""
+        return float(np.sum(self._slack(theta) ** 2)) + self.objective.penalty(self.raw(theta)) / self.scale
+
+    def _projected(self, a: Matrix) -> Matrix:
         """The dual variables nearest to these that pull features without penalty, and the intercept, nowhere.
 
         Near in units of themselves, so that they stay positive. By singular vectors, and not by squares, in
         which directions along which features nearly depend on each other are lost.
         """
-        columns = self.Z[:, np.append(free, self.intercept)]
+        columns = self.Z[:, np.append(self.free, self.intercept)]
         projected = np.zeros_like(a)
         for c in range(a.shape[1]):
             root = np.sqrt(a[:, c])
@@ -192,44 +189,27 @@ class _Problem(ScaledRows):
     def bound(self, a: Matrix, theta: Matrix, *, projected: bool = False) -> float:
         """A lower bound of the minimum from the dual variables of the rows, made feasible (`duality.py`)."""
         if self.intercept and not projected:
-            pulls = self.y * self.e[:, np.newaxis] * a
-            positive, negative = np.maximum(pulls, 0.0).sum(axis=0), -np.minimum(pulls, 0.0).sum(axis=0)
-            least = np.minimum(positive, negative)
-            shares = np.where(
-                self.y > 0.0, least / np.maximum(positive, TINY), least / np.maximum(negative, TINY)
-            )
-            a = a * shares
+            weights = self.e[:, np.newaxis] * a
+            positive, negative = (np.sum(weights * (self.y * sign > 0.0), axis=0) for sign in (1.0, -1.0))
+            own = np.where(self.y > 0.0, positive, negative)
+            a = a * (np.minimum(positive, negative) / np.maximum(own, TINY))
         U = self.Z[:, :-1].T @ (self.y * a)
         linear, square = float(self.e @ a.sum(axis=1)), float(np.sum(a * a)) / 4.0
-        if not linear > 0.0:
-            return 0.0
-        bare = self.ridge == 0.0
-        free = bare & (self.slope == 0.0) & (self.unit > 0.0)
-        kinked = bare & (self.slope > 0.0)
-        W = theta[:-1]
         size = norms(U)
-        # A pull beyond what a feature can hold must be rounding, times what w_i may be; or all are scaled.
-        beyond = np.where(bare, np.maximum(size - self.slope, 0.0), 0.0)
-        if np.any(beyond[free] > RESIDUE * math.sqrt(square)):
+        if np.any(size[self.free] > RESIDUE * math.sqrt(square)):
             return 0.0
-        if free.any() and not projected:
-            return self.bound(self._projected(a, free), theta, projected=True)
-        beyond[kinked & (beyond > ROUNDING * math.sqrt(square))] = 0.0
-        residue = 2.0 * float(beyond @ norms(W))
-        held = (size - beyond)[kinked]
-        longest = 1.0 / max(float(np.max(held / self.slope[kinked], initial=0.0)), TINY)
-        best = 0.0
-        for t in {min(1.0, longest), min(longest, 0.5 * linear / max(square, TINY))}:
-            held = t * U - self.ridge[:, np.newaxis] * W
-            norm = norms(held)
-            kept = np.minimum(norm, self.slope)
-            inside = np.sqrt(np.maximum(self.slope - kept, 0.0) * (self.slope + kept))
-            conjugate = float(np.sum(self.width * kept * kept / np.maximum(self.slope + inside, TINY)))
-            rest = t * U - held * (kept / np.maximum(norm, TINY))[:, np.newaxis]
-            conjugate += 0.5 * float(np.sum(rest[~bare] ** 2 / self.ridge[~bare, np.newaxis]))
-            value = t * linear - t * t * square - conjugate - t * residue
-            best = max(best, value - ROUNDING * (t * linear + t * t * square + conjugate))
-        return best
+        if self.free.any() and not projected:
+            return self.bound(self._projected(a), theta, projected=True)
+        # A pull that is beyond what a kink can hold by no more than rounding is cut, times what w_i may be.
+        beyond = np.where((self.ridge == 0.0) & (self.slope > 0.0), np.maximum(size - self.slope, 0.0), 0.0)
+        beyond[beyond > ROUNDING * math.sqrt(square)] = 0.0
+        linear -= 2.0 * float(beyond @ norms(theta[:-1]))
+        U *= (self.unit * (1.0 - beyond / np.maximum(size, TINY)))[:, np.newaxis]
+        gradient = -self.scale * np.vstack([U, np.zeros(U.shape[1])]).T
+        W = self.objective.matrix(self.raw(theta))
+        # Where the bound meets the minimum, the sums that it is the difference of are three times as large.
+        value = self.dual.value(W, self.scale * linear, self.scale * square, gradient)
+        return (1.0 - 3.0 * ROUNDING) * value / self.scale
 
     # The method --------------------------------------------------------------------------------
 
@@ -243,8 +223,7 @@ class _Problem(ScaledRows):
             theta = self._with_zeros(state.theta, mu)
             here = self.value(theta)
             # Dual variables of the method, and those that the primal ones say: either may be the more exact.
-            slack = np.maximum(self.e[:, np.newaxis] - self.y * (self.Z @ theta), 0.0)
-            bounds = self.bound(state.a, state.theta), self.bound(2.0 * slack, theta)
+            bounds = self.bound(state.a, state.theta), self.bound(2.0 * self._slack(theta), theta)
             value, bound = min(value, here), max(bound, *bounds)
             yield self.raw(theta), self.scale * here, self.scale * bound
             gap = value - bound
@@ -260,11 +239,13 @@ class _Problem(ScaledRows):
                 if self.value(beyond) == 0.0:
                     yield self.raw(beyond), 0.0, 0.0
                     return
-            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-                moved = self._step(state, mu)  # what is not finite is looked for
-            if moved is None:
+            try:
+                with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+                    state = self._step(state, mu)
+            except np.linalg.LinAlgError:
                 return
-            state = moved
+            if not all(np.all(np.isfinite(part)) for part in state):
+                return
 
     def _start(self) -> _State:
         (n, p), C = self.Z.shape, self.y.shape[1]
@@ -298,8 +279,8 @@ class _Problem(ScaledRows):
         rounded[:-1][zero & (self.slope > 0.0)] = 0.0
         return rounded if self.value(rounded) <= (1.0 + GAP) * self.value(theta) else theta
 
-    def _step(self, state: _State, mu: float) -> _State | None:
-        """One step of all variables; None where the equations cannot be solved any more."""
+    def _step(self, state: _State, mu: float) -> _State:
+        """One step of all variables."""
         theta, a, r, primal, dual = state
         Z, y, W = self.Z, self.y, theta[:-1]
         C, kinked = y.shape[1], self.kinked
@@ -307,9 +288,7 @@ class _Problem(ScaledRows):
         weight = 1.0 / (0.5 + r / a)
         curvature = self.curved[:, np.newaxis, np.newaxis] * np.eye(C)
         curvature[kinked] += cones.curvature
-        solve = equations(Z, weight, curvature, intercept=self.intercept)
-        if solve is None:
-            return None
+        solve = equations(Z, weight, curvature)
         residual = y * (Z @ theta) - self.e[:, np.newaxis] + 0.5 * a - r
         right = Z.T @ (y * a)
         right[:-1] -= self.curved[:, np.newaxis] * W
@@ -334,8 +313,7 @@ class _Problem(ScaledRows):
             target * cones.inverse - dual - cones.second_order(predicted.primal, predicted.dual),
         )
         t = min(1.0, TO_BOUNDARY * moved.longest_from(state))
-        after = _State(*(part + t * step for part, step in zip(state, moved, strict=True)))
-        return after if all(np.all(np.isfinite(part)) for part in after) else None
+        return _State(*(part + t * step for part, step in zip(state, moved, strict=True)))
 
 
 class _State(NamedTuple):
