@@ -208,8 +208,8 @@ Solve = Callable[[Matrix], Matrix]
 def equations(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64]) -> Solve:
     """What solves Zᵀ(weight ∘ Zd) + curvature d = right, class by class tied by the curvature of a feature.
 
-    The matrices are (p, C), the curvature is (p - 1, C, C). Each solution is refined by its residual. Equations
-    that are singular to rounding raise a LinAlgError.
+    The matrices are (p, C), the curvature is (p - 1, C, C). Each solution is refined by its residual.
+    Equations that are singular to rounding raise a LinAlgError.
     """
 
     def product(d: Matrix) -> Matrix:

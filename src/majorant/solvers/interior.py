@@ -31,6 +31,7 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from majorant.duality import Dual
 from majorant.objective import Objective
@@ -381,28 +382,23 @@ class _Cones:
         s_size, z_size = (np.sqrt(np.maximum(_minkowski(x, x), EPSILON * x[:, 0] ** 2)) for x in (s, z))
         s_unit, z_unit = s / s_size[:, np.newaxis], z / z_size[:, np.newaxis]
         gamma = np.sqrt(0.5 * (1.0 + np.einsum("im,im->i", s_unit, z_unit)))
-        flipped = z_unit.copy()
-        flipped[:, 1:] *= -1.0
-        self.point = (s_unit + flipped) / (2.0 * gamma)[:, np.newaxis]
-        self.eta = np.sqrt(s_size / z_size)
+        flip = np.where(np.arange(s.shape[1]) > 0, -1.0, 1.0)
+        b = (s_unit + flip * z_unit) / (2.0 * gamma)[:, np.newaxis]
+        eta = np.sqrt(s_size / z_size)[:, np.newaxis, np.newaxis]
         # s⁻¹, for which s ∘ s⁻¹ is the unit.
-        self.inverse = s / (s_size**2)[:, np.newaxis]
-        self.inverse[:, 1:] *= -1.0
-        self._s = s
-        # B⁻² = η⁻² (2 (J b)(J b)ᵀ - J), J = Diag(1, -1, …), b the scaling point.
-        b = self.point.copy()
-        b[:, 1:] *= -1.0
-        M = 2.0 * b[:, :, np.newaxis] * b[:, np.newaxis, :]
-        signs = np.full(s.shape[1], -1.0)
-        signs[0] = 1.0
-        M -= np.diag(signs)
-        self._M = M / (self.eta**2)[:, np.newaxis, np.newaxis]
+        self.inverse = flip * s / (s_size**2)[:, np.newaxis]
+        # B = η (b_0 b_1ᵀ; b_1 I + b_1b_1ᵀ/(1 + b_0)) with the scaling point b; B⁻¹ has -b_1 and η⁻¹ instead.
+        B = np.eye(s.shape[1]) + b[:, :, np.newaxis] * b[:, np.newaxis, :] / (1.0 + b[:, :1, np.newaxis])
+        B[:, 0, :] = B[:, :, 0] = b
+        self._B, self._B_inverse = eta * B, flip[:, np.newaxis] * B * flip / eta
+        self._M = self._B_inverse @ self._B_inverse
+        self._lam = _times(self._B_inverse, s)
         # E = M_WW - M_W0 M_0W / M_00, written without differences: b_0² - ‖b_W‖² - b_δ² = 1.
         along = b[:, 1:-1] / np.maximum(norms(b[:, 1:-1]), TINY)[:, np.newaxis]
         outer = along[:, :, np.newaxis] * along[:, np.newaxis, :]
         share = (1.0 + 2.0 * b[:, -1] ** 2) / (2.0 * b[:, 0] ** 2 - 1.0)
         E = np.eye(along.shape[1]) - outer + share[:, np.newaxis, np.newaxis] * outer
-        self.curvature = E / (self.eta**2)[:, np.newaxis, np.newaxis]
+        self.curvature = E / eta**2
 
     def offset(self, target: Matrix) -> Matrix:
         """What dT is where dW is zero."""
@@ -414,28 +410,21 @@ class _Cones:
         ds = np.zeros_like(target)
         ds[:, 1:-1] = dW
         ds[:, 0] = (target[:, 0] - np.einsum("ic,ic->i", self._M[:, 0, 1:-1], dW)) / self._M[:, 0, 0]
-        dz = target - np.einsum("imn,in->im", self._M, ds)
+        dz = target - _times(self._M, ds)
         dz[:, 0] = 0.0
         return ds, dz
 
-    def _scale(self, x: Matrix, inverse: bool) -> Matrix:
-        """B x, or B⁻¹x."""
-        b0, b1 = self.point[:, :1], self.point[:, 1:] * (-1.0 if inverse else 1.0)
-        along = np.einsum("im,im->i", b1, x[:, 1:])[:, np.newaxis]
-        scaled = np.empty_like(x)
-        scaled[:, :1] = b0 * x[:, :1] + along
-        scaled[:, 1:] = x[:, 1:] + b1 * (x[:, :1] + along / (1.0 + b0))
-        eta = self.eta[:, np.newaxis]
-        return scaled / eta if inverse else scaled * eta
-
     def second_order(self, ds: Matrix, dz: Matrix) -> Matrix:
         """What the product of both steps takes from the target: B⁻¹x with λ ∘ x = B⁻¹ds ∘ B dz."""
-        u, v = self._scale(ds, inverse=True), self._scale(dz, inverse=False)
+        u, v, lam = _times(self._B_inverse, ds), _times(self._B, dz), self._lam
         product = u[:, :1] * v + v[:, :1] * u
         product[:, 0] = np.einsum("im,im->i", u, v)
-        lam = self._scale(self._s, inverse=True)
-        size = np.maximum(_minkowski(lam, lam), TINY)
-        quotient = np.empty_like(product)
-        quotient[:, 0] = _minkowski(lam, product) / size
-        quotient[:, 1:] = (product[:, 1:] - lam[:, 1:] * quotient[:, :1]) / lam[:, :1]
-        return self._scale(quotient, inverse=True)
+        x = np.empty_like(product)
+        x[:, 0] = _minkowski(lam, product) / np.maximum(_minkowski(lam, lam), TINY)
+        x[:, 1:] = (product[:, 1:] - lam[:, 1:] * x[:, :1]) / lam[:, :1]
+        return _times(self._B_inverse, x)
+
+
+def _times(A: NDArray[np.float64], x: Matrix) -> Matrix:
+    """The product of every cone's matrix with its vector."""
+    return np.asarray(np.einsum("imn,in->im", A, x))

@@ -197,11 +197,8 @@ def all_may_move(objective: Objective) -> bool:
 
 def zero_holds(objective: Objective) -> bool:
     """Whether few features matter, since zero can hold a pull: at a kink, or at one that is rounded."""
-    potential = objective.potential
-    kinked = not potential.smooth
-    if len(objective.classes) == 1:
-        kinked |= any(not surrogate.smooth for surrogate in potential.surrogates(1.0))
-    return kinked
+    rounded = () if objective.other_classes else objective.potential.surrogates(1.0)
+    return not all(potential.smooth for potential in (objective.potential, *rounded))
 
 
 def descend(objective: Objective, start: Evaluated, sample: Objective | None = None) -> Iterator[Evaluated]:
