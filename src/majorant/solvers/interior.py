@@ -93,7 +93,7 @@ def or_interior_point(
         yield from iterates_from(theta)
         return
     best: Evaluated | None = None
-    underway: Provisional | None = None
+    underway = Provisional(theta, math.inf)
     rows = objective.rows
     in_memory = isinstance(rows, MemoryRows)
     if not in_memory and rows.n_samples <= rows.n_features:
@@ -107,14 +107,14 @@ def or_interior_point(
                 break
             if best is None or at.value <= best.value:
                 best = at
-        elif isinstance(at, Provisional) and (underway is None or at.value < underway.value):
+        elif isinstance(at, Provisional) and at.value < underway.value:
             underway = at
         yield at
         patience -= 1.0 if in_memory or isinstance(at, Evaluated) else UNDERWAY_SHARE
         if patience <= 0 and best is not None:
             break
     assert best is not None
-    if underway is not None and underway.value < best.value:
+    if underway.value < best.value:
         best = objective.evaluate(underway.theta)
     bound = -math.inf
     for point in interior_point(objective):

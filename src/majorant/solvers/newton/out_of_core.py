@@ -53,7 +53,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import lru_cache, partial
 from operator import add
 
 import numpy as np
@@ -67,7 +67,7 @@ from majorant.rows.block import Block
 from majorant.rows.protocol import totals
 from majorant.solvers.line_search import ROUNDING, SUFFICIENT
 from majorant.solvers.newton import tuning
-from majorant.solvers.newton.newton_equations import Hessians, PenaltyCurvature
+from majorant.solvers.newton.newton_equations import Hessians, PenaltyCurvature, product_with
 from majorant.solvers.newton.quadratic_subproblem import minimise_from_kink, minimise_model
 from majorant.solvers.newton.working_set import features_to_watch
 from majorant.status import Evaluated, Matrix, Vector
@@ -143,7 +143,7 @@ class Seen:
 def look(objective: Objective, chosen: Features | None, theta: Vector, d: Vector | None = None) -> Seen:
     """One pass: what is to be seen at θ, at the end of the step d."""
     thetas = objective.matrix(theta)
-    moves = [None] * len(thetas) if d is None else list(objective.matrix(d))
+    moves = [None] * len(thetas) if d is None else objective.matrix(d)
     questions = [partial(view, chosen, row, move) for row, move in zip(thetas, moves, strict=True)]
     views: list[View] = totals(objective.classes, questions)
     value = sum(view.loss for view in views) + objective.penalty(theta)
@@ -211,50 +211,21 @@ def descend(objective: Objective, start: Evaluated, sample: Objective | None = N
     return newton_cg_pass_iterates(objective, start)
 
 
-class SampledHessian:
-    """That of the loss: known at one point, and told by a sample near to it.
-
-    Parameters
-    ----------
-    theta, H
-        Where it is known, and what it is there.
-    of_sample : function, optional
-        θ ↦ the curvature of the sample there.
-    """
-
-    def __init__(self, theta: Vector, H: Hessians, of_sample: Callable[[Vector], Hessians] | None) -> None:
-        self.theta, self.H, self._of_sample = theta, H, of_sample
-
-    def near(self, theta: Vector) -> Hessians:
-        """H + H_S(θ) - H_S where it is known, if that is possible."""
-        if self._of_sample is None or theta is self.theta:
-            return self.H
-        H = self.H + self._of_sample(theta) - self._of_sample_here
-        # A sample that knows no better than to take half of a curvature away is no help.
-        return H if np.all(np.einsum("cii->ci", H) >= 0.5 * np.einsum("cii->ci", self.H)) else self.H
-
-    @cached_property
-    def _of_sample_here(self) -> Hessians:
-        assert self._of_sample is not None
-        return self._of_sample(self.theta)
-
-
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """A point, the features that may move from there, and the Hessian of these.
+    """A point, and what was seen last: here, or at a point before.
 
     `error` says by how much the fall of Φ to here was another than the model had predicted, relatively.
     """
 
     at: Evaluated
-    chosen: Features | None
-    hessian: SampledHessian
+    seen: Seen
     error: float = 1.0
 
     @property
     def stale(self) -> bool:
         """Whether the Hessian is that of another point."""
-        return self.hessian.theta is not self.at.theta
+        return self.seen.at is not self.at
 
 
 class _Passes:
@@ -262,39 +233,49 @@ class _Passes:
 
     def __init__(self, objective: Objective, sample: Objective | None) -> None:
         self.objective, self.all = objective, all_may_move(objective)
-        self.of_sample: Callable[[Vector], Hessians] | None = None
+        self.of_sample: Callable[[Evaluated], Hessians] | None = None
         # A small sample cannot tell how a Hessian changes.
         least = tuning.SAMPLED_ROWS_PER_FEATURE * objective.width
         if sample is not None and self.all and sample.rows.n_samples >= least:
-            self.of_sample = lambda theta: look(sample, None, theta).hessians
+            # The two last: of the point, and of the one where H is known.
+            self.of_sample = lru_cache(2)(lambda at: look(sample, None, at.theta).hessians)
         # The fall of Φ that the last model has promised. ∞ means: trust the next approximate Hessian whatever
         # its model promises.
         self.trusted = math.inf if objective.potential.convex else 0.0
         self.last = self.trusted
 
     def iterates(self, start: Evaluated) -> Iterator[Evaluated]:
-        here = self._look(start.theta, None if self.all else self._choose(start))
+        here = self._look(start)
         while True:
             yield here.at
             here = self._after(here)
 
-    def _choose(self, at: Evaluated) -> Features:
+    def _choose(self, at: Evaluated) -> Features | None:
+        """The features that may move, by the gradient at a point; None for all."""
+        if self.all:
+            return None
         most = room(self.objective)
         return features_to_watch(self.objective, at, tuning.PASS_FIRST, tuning.PASS_GROWTH, most)
 
-    def _look(self, theta: Vector, chosen: Features | None) -> _Point:
-        return self._arrived(look(self.objective, chosen, theta))
+    def _look(self, at: Evaluated, target: Evaluated | None = None) -> _Point:
+        seen = look(self.objective, self._choose(target or at), at.theta)
+        return _Point(seen.at, seen)
 
-    def _arrived(self, seen: Seen, error: float = 1.0) -> _Point:
-        hessian = SampledHessian(seen.at.theta, seen.hessians, self.of_sample)
-        return _Point(seen.at, seen.chosen, hessian, error)
+    def _hessians(self, here: _Point) -> Hessians:
+        """H(θ₀) + H_S(θ) - H_S(θ₀), if there is a sample."""
+        H = here.seen.hessians
+        if self.of_sample is None or not here.stale:
+            return H
+        moved = H + self.of_sample(here.at) - self.of_sample(here.seen.at)
+        # A sample that knows no better than to take half of a curvature away is no help.
+        return moved if np.all(np.einsum("cii->ci", moved) >= 0.5 * np.einsum("cii->ci", H)) else H
 
     def _after(self, here: _Point) -> _Point:
         """The end of a step; if none of the chosen features moves, others are; if none of these, θ."""
         target = self._minimised(here)
         if here.stale and not here.at.value - target.value > ROUNDING * abs(here.at.value):
             # Rows that were not active where H was known may be all that a feature has: it was blind.
-            here = self._look(here.at.theta, None)
+            here = self._look(here.at)
             target = self._minimised(here)
         promised = here.at.value - target.value
         quick = self.all and promised <= tuning.REUSED_HESSIAN_FALL * self.last
@@ -305,7 +286,7 @@ class _Passes:
                 return replace(here, at=there)
         moved = None if quick and here.stale else self._step(here, target)
         if moved is None and (here.stale or not self.all):
-            here = self._look(here.at.theta, None if self.all else self._choose(target))
+            here = self._look(here.at, target)
             target = self._minimised(here)
             moved = self._step(here, target)
         if moved is None:  # what is yielded again ends the run
@@ -314,33 +295,31 @@ class _Passes:
         error = abs(here.at.value - moved.at.value - promised) / promised if promised > 0.0 else 1.0
         # A fresh Hessian is trusted once if the last predicted decrease was nearly right.
         self.last = self.trusted if not quick and error <= tuning.RIGHT_MODEL_ERROR else promised
-        return self._arrived(moved, error)
+        return _Point(moved.at, moved, error)
 
     def _step(self, here: _Point, target: Evaluated) -> Seen | None:
-        chosen = None if self.all else self._choose(target)
-        return step(self.objective, chosen, here.at, target.theta, here.at.value - target.value)
+        promised = here.at.value - target.value
+        return step(self.objective, self._choose(target), here.at, target.theta, promised)
 
     def _minimised(self, here: _Point) -> Evaluated:
         """The minimiser of the model on the chosen features; Φ and the gradient there by the model."""
-        objective, at = self.objective, here.at
-        H = here.hessian.near(at.theta)
-        if here.chosen is None:
+        objective, at, chosen, H = self.objective, here.at, here.seen.chosen, self._hessians(here)
+        if chosen is None:
             found, predicted = minimise_model(objective, H, at, tuning.PASS_MODEL_ACCURACY)
             return Evaluated(found, at.value - predicted, at.loss_gradient, carried=True)
-        where = np.append(here.chosen, objective.width - 1)
+        where = np.append(chosen, objective.width - 1)
         theta, gradient = objective.matrix(at.theta.copy()), objective.matrix(at.loss_gradient.copy())
         part = Evaluated(theta[:, where].ravel(), at.value, gradient[:, where].ravel())
-        restricted = replace(objective, penalty_factor=objective.factor[here.chosen])
+        restricted = replace(objective, penalty_factor=objective.factor[chosen])
         if objective.potential.smooth:
             found, predicted = minimise_from_kink(restricted, H, part)
-            moved, alone = _alone(objective, at, here.chosen)
+            moved, alone = _alone(objective, at, chosen)
             theta, predicted = objective.matrix(moved), predicted + alone
         else:
             accuracy = min(max(here.error, tuning.FINEST_PASS_MODEL_ACCURACY), tuning.MODEL_ACCURACY)
             found, predicted = minimise_model(restricted, H, part, accuracy)
-        move = found.reshape(len(H), -1) - part.theta.reshape(len(H), -1)
-        theta[:, where] = found.reshape(len(H), -1)
-        gradient[:, where] += np.einsum("cij,cj->ci", H, move)
+        theta[:, where] = restricted.matrix(found)
+        gradient[:, where] += restricted.matrix(product_with(H, found - part.theta))
         return Evaluated(theta.ravel(), at.value - predicted, gradient.ravel(), carried=True)
 
 
