@@ -7,9 +7,6 @@ rounding are left out: dividing rounding by next to nothing moves iterates at ra
 weighting a row by 2 and repeating it gave different models where no penalty decides). The curvature of those
 in which g is more is raised to a floor. More curvature, or infinite curvature, is still a majorant's: every
 descent theorem survives.
-
-`SpectralInverse` holds the eigenvectors of LᵀSL and solves with 2LᵀSL + σ Id for any σ > 0 at the price
-of two products, Eq. (eq:A_bar_approx_inv).
 """
 
 from __future__ import annotations
@@ -17,10 +14,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import blas, eigh, lapack, qr, svd
+from scipy.linalg import blas, lapack, qr
 
 from majorant.blas import own_threads
 from majorant.interrupts import check
@@ -197,44 +193,3 @@ def conjugate_gradients(
         direction += z
     # Nothing done (the first direction is flat): the preconditioned gradient is a direction of descent.
     return x if x.any() else right / preconditioner
-
-
-@dataclass(frozen=True, eq=False)
-class SpectralInverse:
-    """M = P Diag(Λ) Pᵀ, with as many orthonormal columns in P as M can have rank."""
-
-    P: Matrix
-    eigenvalues: Vector
-
-    @classmethod
-    def of_gram(cls, gram: Matrix) -> SpectralInverse:
-        """From M itself: P is square."""
-        with own_threads():
-            eigenvalues, P = eigh(gram, check_finite=False)
-        # M is positive semidefinite; what rounding puts below zero is zero. (Left there, it made the
-        # authors' own runs on w8a unstable.)
-        return cls(P, np.maximum(eigenvalues, 0.0))
-
-    @classmethod
-    def of_design(cls, design: Matrix) -> SpectralInverse:
-        """From a factor Z with M = ZᵀZ and fewer rows than columns: P is thin.
-
-        Zᵀ = PΣVᵀ, Λ = Σ². The product ZZᵀ is not formed: squaring would lose half the digits of the small
-        eigenvalues.
-        """
-        with own_threads():
-            P, singular, _ = svd(design.T, full_matrices=False, check_finite=False)
-        return cls(P, singular**2)
-
-    def solve(self, sigma: float, g: Vector) -> Vector:
-        """Solve (2M + σ Id) d = g.
-
-        With a thin P, g has a part outside the range of P, where 2M + σ Id is σ Id: that part, over σ, is
-        what the remark after Eq. (eq:A_bar_approx_inv) leaves out. (The gradient does have such a part: the
-        penalty's is not in the range of Lᵀ.)
-        """
-        inside = self.P.T @ g
-        d = self.P @ (inside / (2.0 * self.eigenvalues + sigma))
-        if self.P.shape[0] > self.P.shape[1]:
-            d += (g - self.P @ inside) / sigma
-        return np.asarray(d)

@@ -12,7 +12,9 @@ so the minimiser of h cannot have a larger Φ than θ'. The majorants differ in 
 
 The paper asks for ε > 0, to make A invertible. A solve that survives a singular A needs no ε (the majorant
 holds with ε = 0 as well), so `HalfQuadratic` has none. `Spectral` divides by σ, and takes
-ε = 1e-12 ‖S^½L‖²: below that, σ is lost in the rounding of 2LᵀSL in any case.
+ε = 1e-12 ‖S^½L‖²: below that, σ is lost in the rounding of 2LᵀSL in any case. `Spectral` holds the
+eigenvectors of LᵀSL, and solves with 2LᵀSL + σ Id for any σ > 0 at the price of two products,
+Eq. (eq:A_bar_approx_inv).
 """
 
 from __future__ import annotations
@@ -21,10 +23,11 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import eigvalsh
+from scipy.linalg import eigh, eigvalsh, svd
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from majorant.linsolve import SpectralInverse, rounding_level, solve_positive
+from majorant.blas import own_threads
+from majorant.linsolve import rounding_level, solve_positive
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
 from majorant.rows import Rows
@@ -42,10 +45,6 @@ class Majorant(ABC):
 
     def __init__(self, objective: Objective) -> None:
         self.objective = objective
-
-    @abstractmethod
-    def curvature_form(self, theta: Vector, d: Vector) -> float:
-        """dᵀ A(θ) d."""
 
     @abstractmethod
     def minimiser(self, at: Evaluated) -> Vector:
@@ -72,9 +71,6 @@ class DescentLemma(Majorant):
         if objective.potential.smooth:
             self.mu += objective.potential.lipschitz * float(np.max(objective.factor))
         self.mu = self.mu or 1.0  # no data and no penalty: every curvature will do
-
-    def curvature_form(self, theta: Vector, d: Vector) -> float:
-        return self.mu * float(d @ d)
 
     def minimiser(self, at: Evaluated) -> Vector:
         """θ - α∇Φ(θ), Eq. (eq:gradientDescent), proximally where φ has a kink."""
@@ -110,9 +106,6 @@ class HalfQuadratic(Majorant):
             loss = SquaredHinge.curvature_bound * objective.rows.gram_along(D)
         return np.asarray(loss + D.T @ (penalty_weights(objective, theta)[:, np.newaxis] * D))
 
-    def curvature_form(self, theta: Vector, d: Vector) -> float:
-        return float(self.along(theta, d[:, np.newaxis])[0, 0])
-
     def minimiser(self, at: Evaluated) -> Vector:
         """θ - A(θ)⁻¹∇Φ(θ), Eq. (eq:fullMM)."""
         objective = self.objective
@@ -121,29 +114,48 @@ class HalfQuadratic(Majorant):
 
 
 class Spectral(Majorant):
-    """2LᵀSL + σ(θ) Id: one factorisation serves all iterations, Eq. (eq:A_bar_approx)."""
+    """2LᵀSL + σ(θ) Id: one factorisation serves all iterations, Eq. (eq:A_bar_approx).
+
+    LᵀSL = P Diag(Λ) Pᵀ. With fewer rows than columns, P is thin: by S^½L = VΛ^½Pᵀ, since the squares in LᵀSL
+    would lose half the digits of the small eigenvalues.
+    """
 
     def __init__(self, objective: Objective) -> None:
         super().__init__(objective)
         rows = objective.rows
-        if rows.n_samples < objective.size:
-            self.inverse = SpectralInverse.of_design(rows.design())
-        else:
-            self.inverse = SpectralInverse.of_gram(rows.gram())
-        self._epsilon = max(1e-12 * float(np.max(self.inverse.eigenvalues)), np.finfo(float).tiny)
+        thin = rows.n_samples < objective.size
+        factor = rows.design().T if thin else rows.gram()
+        with own_threads():
+            if thin:
+                self.P, singular, _ = svd(factor, full_matrices=False, check_finite=False)
+                self.eigenvalues = singular**2
+            else:
+                eigenvalues, self.P = eigh(factor, check_finite=False)
+                # What rounding puts below zero is zero. (Left there, it made the authors' own runs on w8a
+                # unstable.)
+                self.eigenvalues = np.maximum(eigenvalues, 0.0)
+        self._epsilon = max(1e-12 * float(np.max(self.eigenvalues)), np.finfo(float).tiny)
 
     def sigma(self, theta: Vector) -> float:
         """The largest weight, Eq. (eq:eq:lambdaMax)."""
         return max(float(np.max(penalty_weights(self.objective, theta))), self._epsilon)
 
-    def curvature_form(self, theta: Vector, d: Vector) -> float:
-        image = self.inverse.P.T @ d
-        loss = SquaredHinge.curvature_bound * float(image @ (self.inverse.eigenvalues * image))
-        return loss + self.sigma(theta) * float(d @ d)
+    def solve(self, sigma: float, g: Vector) -> Vector:
+        """Solve (2LᵀSL + σ Id) d = g, Eq. (eq:A_bar_approx_inv).
+
+        With a thin P, g has a part outside the range of P, where the matrix is σ Id: that part, over σ, is
+        what the remark after the equation leaves out. (The gradient does have such a part: the penalty's is
+        not in the range of Lᵀ.)
+        """
+        inside = self.P.T @ g
+        d = self.P @ (inside / (SquaredHinge.curvature_bound * self.eigenvalues + sigma))
+        if self.P.shape[0] > self.P.shape[1]:
+            d += (g - self.P @ inside) / sigma
+        return np.asarray(d)
 
     def minimiser(self, at: Evaluated) -> Vector:
-        """θ - Ā(θ)⁻¹∇Φ(θ), with Eq. (eq:A_bar_approx_inv)."""
-        return at.theta - self.inverse.solve(self.sigma(at.theta), self.objective.gradient(at))
+        """θ - Ā(θ)⁻¹∇Φ(θ)."""
+        return at.theta - self.solve(self.sigma(at.theta), self.objective.gradient(at))
 
 
 def squared_norm_bound(rows: Rows) -> float:

@@ -114,15 +114,12 @@ class ScaledRows:
         return np.vstack([W * self.unit[:, np.newaxis], beta])
 
 
-class DenseRidge:
+class DenseRidge(ScaledRows):
     """Newton's method for the loss plus a ridge with a weight for each feature, class by class.
 
     The loss is quadratic until a row changes sides, so that Newton's method with an exact line search finds
     the minimum in a finite number of steps.
     """
-
-    def __init__(self, objective: Objective) -> None:
-        self.rows = ScaledRows(objective)
 
     def minimise(self, problem: Any, theta: Vector, proximal: float) -> Vector:
         """The minimiser of a problem on these rows whose penalty is Σ_i c_i w_i²/2, from θ.
@@ -130,19 +127,17 @@ class DenseRidge:
         With a proximal weight, relative to the curvature of the loss along each feature with all rows active,
         that of the problem plus the weight times the squared distance from θ.
         """
-        rows = self.rows
-        ridge = np.append(np.minimum(problem.factor * rows.inverse**2 / rows.scale, INFINITE), 0.0)
+        ridge = np.append(np.minimum(problem.factor * self.inverse**2 / self.scale, INFINITE), 0.0)
         anchor = np.append(np.full(len(ridge) - 1, 2.0 * proximal), 0.0)
-        start = rows.scaled(theta)
-        found = [self._minimise(rows.y[:, c], ridge, anchor, start[:, c]) for c in range(start.shape[1])]
-        return rows.raw(np.stack(found, axis=1))
+        pairs = zip(self.y.T, self.scaled(theta).T, strict=True)
+        return self.raw(np.stack([self._minimise(y, ridge, anchor, start) for y, start in pairs], axis=1))
 
     def _minimise(self, y: Vector, own: Vector, anchor: Vector, start: Vector) -> Vector:
         # own/2 θ² + anchor/2 (θ - start)² is ridge/2 (θ - centre)², and a constant.
         ridge = own + anchor
         centre = start * np.divide(anchor, ridge, out=np.zeros_like(ridge), where=ridge > 0.0)
-        Z, e = self.rows.Z * y[:, np.newaxis], self.rows.e
-        e = e - Z @ centre
+        Z = self.Z * y[:, np.newaxis]
+        e = self.e - Z @ centre
         theta = start - centre
         slack = e - Z @ theta
         for _ in range(RIDGE_STEPS):

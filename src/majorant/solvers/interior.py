@@ -296,10 +296,9 @@ class InteriorPoint(ScaledRows):
         right[kinked] += dual[:, 1:-1]  # which is -T
 
         def direction(row_target: Matrix | float, cone_target: Matrix) -> _State:
-            offset = cones.offset(cone_target)
             g = (row_target - a * r) / a - residual
             wanted = right + Z.T @ (y * weight * g)
-            wanted[kinked] -= offset
+            wanted[kinked] += cones.moves(np.zeros((len(kinked), C)), cone_target)[1][:, 1:-1]
             d = solve(wanted)
             da = weight * (g - y * (Z @ d))
             dr = (row_target - a * r - r * da) / a
@@ -374,7 +373,7 @@ class _Cones:
 
     For s = (τ, W, δ) and z = (κ, -T, -ζ), both inside of their cones, there is a symmetric B with
     B⁻¹s = Bz = λ. The steps obey dz + B⁻²ds = target, where dκ = dδ = 0: eliminating dτ leaves
-    dT = E dW + offset.
+    dT = E dW + dT₀, where dT₀ belongs to dW = 0.
     """
 
     def __init__(self, s: Matrix, z: Matrix) -> None:
@@ -399,11 +398,6 @@ class _Cones:
         share = (1.0 + 2.0 * b[:, -1] ** 2) / (2.0 * b[:, 0] ** 2 - 1.0)
         E = np.eye(along.shape[1]) - outer + share[:, np.newaxis, np.newaxis] * outer
         self.curvature = E / eta**2
-
-    def offset(self, target: Matrix) -> Matrix:
-        """What dT is where dW is zero."""
-        M = self._M
-        return np.asarray(M[:, 1:-1, 0] * (target[:, :1] / M[:, 0, :1]) - target[:, 1:-1])
 
     def moves(self, dW: Matrix, target: Matrix) -> tuple[Matrix, Matrix]:
         """Ds and dz for the step dW."""
