@@ -11,6 +11,7 @@ whichever are fewer. `DenseRidge` minimises the loss plus a ridge, exactly.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
@@ -180,21 +181,18 @@ def _line_search(slack: Vector, image: Vector, linear: float, square: float) -> 
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         crossing = slack / image
-    changes = np.flatnonzero((image != 0.0) & (crossing > 0.0))
-    changes = changes[np.argsort(crossing[changes], kind="stable")]
-    active = slack > 0.0
-    # The derivative at t is a + b t, until the first change.
-    a = linear - 2.0 * float(slack[active] @ image[active])
-    b = square + 2.0 * float(image[active] @ image[active])
-    # A row leaves where its image is positive, and enters where it is negative.
-    signs = np.where(image[changes] > 0.0, -1.0, 1.0)
-    slopes = b + np.concatenate([[0.0], np.cumsum(2.0 * signs * image[changes] ** 2)])
-    offsets = a + np.concatenate([[0.0], np.cumsum(-2.0 * signs * slack[changes] * image[changes])])
-    ends = np.append(crossing[changes], math.inf)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        roots = -offsets / slopes
-    first = np.flatnonzero(np.isfinite(roots) & (roots <= ends) & (slopes > 0.0))
-    return max(0.0, float(roots[first[0]])) if len(first) else 0.0
+    ends = np.sort(crossing[(image != 0.0) & (crossing > 0.0)])
+
+    def derivative(t: float) -> float:
+        return linear + square * t - 2.0 * float(np.maximum(slack - t * image, 0.0) @ image)
+
+    # The derivative is zero between two changes, where the same rows are active.
+    k = bisect_left(ends, 0.0, key=derivative)
+    low = ends[k - 1] if k > 0 else 0.0
+    high = ends[k] if k < len(ends) else 2.0 * low + 1.0
+    active = slack > 0.5 * (low + high) * image
+    slope = square + 2.0 * float(image[active] @ image[active])
+    return max(0.0, (2.0 * float(slack[active] @ image[active]) - linear) / slope) if slope > 0.0 else 0.0
 
 
 Solve = Callable[[Matrix], Matrix]

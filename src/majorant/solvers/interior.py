@@ -208,8 +208,8 @@ class InteriorPoint(ScaledRows):
         U *= (self.unit * (1.0 - beyond / np.maximum(size, TINY)))[:, np.newaxis]
         gradient = -self.scale * np.vstack([U, np.zeros(U.shape[1])]).T
         W = self.objective.matrix(self.raw(theta))
-        # The bound is Σ α minus other sums. At the minimum Σ α is at most twice the bound, as w φ'(w) ≤ 2 φ(w)
-        # for all potentials here: so the sums together are at most three times as large.
+        # The bound is Σ α minus other sums. At the minimum, Σ α is at most twice the bound, since
+        # w φ'(w) ≤ 2 φ(w) for all potentials here: the sums together are at most three times as large.
         value = self.dual.value(W, self.scale * linear, self.scale * square, gradient)
         return (1.0 - 3.0 * ROUNDING) * value / self.scale
 
