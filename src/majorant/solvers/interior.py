@@ -391,7 +391,8 @@ class _Cones:
         B = np.eye(s.shape[1]) + b[:, :, np.newaxis] * b[:, np.newaxis, :] / (1.0 + b[:, :1, np.newaxis])
         B[:, 0, :] = B[:, :, 0] = b
         self._B, self._B_inverse = eta * B, flip[:, np.newaxis] * B * flip / eta
-        self._M = self._B_inverse @ self._B_inverse
+        flipped = flip * b
+        self._M = (2.0 * flipped[:, :, np.newaxis] * flipped[:, np.newaxis, :] - np.diag(flip)) / eta**2
         self._lam = _times(self._B_inverse, s)
         # E = M_WW - M_W0 M_0W / M_00, written without differences: b_0² - ‖b_W‖² - b_δ² = 1.
         along = b[:, 1:-1] / np.maximum(norms(b[:, 1:-1]), TINY)[:, np.newaxis]
