@@ -138,7 +138,7 @@ def test_equations_of_either_side(shape):
     roots = rng.standard_normal((p - 1, 2, 2))
     curvature = roots @ roots.transpose(0, 2, 1) + 0.1 * np.eye(2)
     right = rng.standard_normal((p, 2))
-    d = equations(Z, weight, curvature, intercept=True)(right)
+    d = equations(Z, weight, curvature)(right)
     image = Z.T @ (weight * (Z @ d))
     image[:-1] += np.einsum("icd,id->ic", curvature, d[:-1])
     np.testing.assert_allclose(image, right, atol=1e-9)

@@ -17,8 +17,7 @@ from majorant.rows import MemoryRows
 from majorant.rows.memory import joined, make_block
 from majorant.solvers import Newton, choose_solver, solve
 from majorant.solvers.newton import out_of_core, subsample_start, tuning
-from majorant.solvers.newton.out_of_core import View, look, view
-from majorant.solvers.newton.sampled_hessian import SampledHessian
+from majorant.solvers.newton.out_of_core import Seen, View, look, view
 from majorant.status import Provisional, Status
 
 
@@ -109,11 +108,11 @@ def test_what_a_step_with_another_curvature_leaves(potential, size):
     at = objective.evaluate(minimum + 0.1 * rng.standard_normal(9))
     for theta in (minimum, at.theta):
         assert max(rows.blocks[0].image(theta)) < 1.0
-    (H,) = look(objective, None, at.theta).hessians()
+    (H,) = look(objective, None, at.theta).hessians
     B = rng.standard_normal((9, 9))
     other = H + size * np.linalg.norm(H, -2) * (B + B.T) / np.linalg.norm(B + B.T, 2)
     delta = np.max(np.abs(eigh(other - H, H, eigvals_only=True)))
-    here = out_of_core._Point(at, None, SampledHessian(at.theta, other[np.newaxis], None))
+    here = out_of_core._Point(at, Seen(at, None, other[np.newaxis], np.zeros(0)))
     target = out_of_core._Passes(objective, None)._minimised(here).theta
 
     def distance(theta):
@@ -128,12 +127,14 @@ def test_a_sample_of_all_rows_knows_the_curvature_everywhere(rows):
     rng = np.random.default_rng(0)
     here, there = rng.standard_normal((2, 13))
     objective = Objective(rows, L2(1.0))
-    looks = [look(objective, None, theta).hessians() for theta in (here, there)]
-    hessian = SampledHessian(here, looks[0], lambda theta: look(objective, None, theta).hessians())
-    assert np.array_equal(hessian.near(here), looks[0])
+    seen = [look(objective, None, theta) for theta in (here, there)]
+    looks = [each.hessians for each in seen]
+    passes = out_of_core._Passes(objective, sample=objective)
+    fresh, stale = (out_of_core._Point(each.at, seen[0]) for each in seen)
+    assert np.array_equal(passes._hessians(fresh), looks[0])
     assert not np.allclose(looks[0], looks[1], rtol=0.01)
     assert np.all(looks[1][0].diagonal() >= 0.5 * looks[0][0].diagonal())  # else it would not be asked
-    np.testing.assert_allclose(hessian.near(there), looks[1], atol=1e-9)
+    np.testing.assert_allclose(passes._hessians(stale), looks[1], atol=1e-9)
 
 
 def counted(rows, kinds):
@@ -159,12 +160,12 @@ def test_the_curvature_is_asked_for_once_or_twice(potential):
 @pytest.mark.parametrize("wrong", [0.01, 0.5, 30.0])
 def test_a_curvature_that_is_wrong_is_found_out(rows, potential, wrong, monkeypatch):
     """Steps that do not keep their promise, or models that promise as much as before."""
-    near = SampledHessian.near
+    hessians = out_of_core._Passes._hessians
 
-    def misled(self, theta):
-        return near(self, theta) * (1.0 if theta is self.theta else wrong)
+    def misled(self, here):
+        return hessians(self, here) * (wrong if here.stale else 1.0)
 
-    monkeypatch.setattr(SampledHessian, "near", misled)
+    monkeypatch.setattr(out_of_core._Passes, "_hessians", misled)
     result = solve(Newton(), Objective(ElsewhereRows(rows), potential))
     values = np.array([record.objective for record in result.history])
     assert result.status is Status.CONVERGED

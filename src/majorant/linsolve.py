@@ -7,9 +7,6 @@ rounding are left out: dividing rounding by next to nothing moves iterates at ra
 weighting a row by 2 and repeating it gave different models where no penalty decides). The curvature of those
 in which g is more is raised to a floor. More curvature, or infinite curvature, is still a majorant's: every
 descent theorem survives.
-
-`SpectralInverse` holds the eigenvectors of LᵀSL and solves with 2LᵀSL + σ Id for any σ > 0 at the price
-of two products, Eq. (eq:A_bar_approx_inv).
 """
 
 from __future__ import annotations
@@ -17,11 +14,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import blas, eigh, lapack, qr, svd
+from scipy.linalg import blas, lapack, qr
 
 from majorant.blas import own_threads
 from majorant.interrupts import check
@@ -68,6 +63,18 @@ def cholesky_solve(
     return np.asarray(lapack.dpotrs(factor, b, lower=0)[0])
 
 
+def unit_diagonal(A: Matrix) -> tuple[Matrix, Vector]:
+    """A positive semidefinite A scaled to a unit diagonal, and the scale of every coordinate.
+
+    A zero on the diagonal means a zero row and column: the scale is zero, and nothing is solved there.
+    """
+    diagonal = np.diagonal(A)
+    scale = np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 0.0)
+    scaled = A * np.outer(scale, scale)
+    np.fill_diagonal(scaled, 1.0)
+    return scaled, scale
+
+
 def solve_positive(A: Matrix, g: Vector, noise: float = 0.0, floor: float = FLAT) -> Vector:
     """Solve A d = g for A positive semidefinite.
 
@@ -77,16 +84,14 @@ def solve_positive(A: Matrix, g: Vector, noise: float = 0.0, floor: float = FLAT
     solution = cholesky_solve(A, g, floor)
     if solution is not None:
         return solution
-    diagonal = np.diagonal(A)
-    # A zero on the diagonal of such a matrix means a zero row and column: nothing to be solved there.
-    empty = diagonal <= 0
-    scale = np.where(empty, 0.0, 1.0 / np.sqrt(np.where(empty, 1.0, diagonal)))
-    scaled = A * np.outer(scale, scale)
-    np.fill_diagonal(scaled, 1.0)
+    scaled, scale = unit_diagonal(A)
     g = scale * g
     solution = _solve_across_flat(scaled, g, noise) if floor <= FLAT else None
     if solution is None:
-        solution = _solve_by_eigenvectors(scaled, g, noise, floor)
+        eigenvalues, V = np.linalg.eigh(scaled)
+        inside = V.T @ g
+        inside[(eigenvalues < FLAT) & (np.abs(inside) <= noise)] = 0.0
+        solution = V @ (inside / np.maximum(eigenvalues, floor))
     return np.asarray(scale * solution)
 
 
@@ -96,9 +101,8 @@ def solve_centred(A: Matrix, g: Vector) -> Vector:
     With that of the intercept, what is left is the curvature of centred features: columns far from zero do no
     harm.
     """
-    centred, border, constant = _centred(A)
-    right = np.where(constant, 0.0, g[:-1] - border * g[-1])
-    d = solve_positive(centred, right, floor=CENTRED_FLOOR)
+    centred, border = _centred(A)
+    d = solve_positive(centred, g[:-1] - border * g[-1], floor=CENTRED_FLOOR)
     return np.append(d, (g[-1] / A[-1, -1] if A[-1, -1] > 0.0 else 0.0) - border @ d)
 
 
@@ -107,25 +111,23 @@ def flat_directions(A: Matrix) -> Matrix:
 
     As columns, each of length 1 in the units of A's diagonal.
     """
-    centred, border, constant = _centred(A)
-    diagonal = np.where(constant, 1.0, np.diagonal(centred))
-    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    eigenvalues, V = np.linalg.eigh(centred * np.outer(scale, scale))
+    centred, border = _centred(A)
+    scaled, scale = unit_diagonal(centred)
+    eigenvalues, V = np.linalg.eigh(scaled)
+    # Along a constant column, a multiple of the intercept's, the scale is zero.
     D = scale[:, np.newaxis] * V[:, eigenvalues < FLAT]
-    D[constant] = 0.0  # a constant column is a multiple of the intercept's
-    D = D[:, np.any(D != 0.0, axis=0)]
     return np.vstack([D, -border @ D])
 
 
-def _centred(A: Matrix) -> tuple[Matrix, Vector, NDArray[np.bool_]]:
-    """A without its last coordinate; what that is for each of the others; and which of these are constant."""
+def _centred(A: Matrix) -> tuple[Matrix, Vector]:
+    """A without its last coordinate, zero for constant columns; and the last one's value for each other."""
     last = float(A[-1, -1])
     border = A[-1, :-1] / last if last > 0.0 else np.zeros(len(A) - 1)
     centred = A[:-1, :-1] - np.outer(border, A[-1, :-1])
     # What rounding has left of the diagonal of a constant column is no curvature.
     constant = np.diagonal(centred) <= CENTRED_FLOOR * np.diagonal(A)[:-1]
     centred[constant] = centred[:, constant] = 0.0
-    return centred, border, constant
+    return centred, border
 
 
 def _solve_across_flat(A: Matrix, g: Vector, noise: float) -> Vector | None:
@@ -153,13 +155,6 @@ def _solve_across_flat(A: Matrix, g: Vector, noise: float) -> Vector | None:
     solution = np.empty(len(A))
     solution[order] = d
     return solution
-
-
-def _solve_by_eigenvectors(A: Matrix, g: Vector, noise: float, floor: float) -> Vector:
-    eigenvalues, V = np.linalg.eigh(A)
-    inside = V.T @ g
-    inside[(eigenvalues < FLAT) & (np.abs(inside) <= noise)] = 0.0
-    return np.asarray(V @ (inside / np.maximum(eigenvalues, floor)))
 
 
 def conjugate_gradients(
@@ -198,45 +193,3 @@ def conjugate_gradients(
         direction += z
     # Nothing done (the first direction is flat): the preconditioned gradient is a direction of descent.
     return x if x.any() else right / preconditioner
-
-
-@dataclass(frozen=True, eq=False)
-class SpectralInverse:
-    """M = P Diag(Λ) Pᵀ, with as many orthonormal columns in P as M can have rank."""
-
-    P: Matrix
-    eigenvalues: Vector
-
-    @classmethod
-    def of_gram(cls, gram: Matrix) -> SpectralInverse:
-        """From M itself: P is square."""
-        with own_threads():
-            eigenvalues, P = eigh(gram, check_finite=False)
-        # M is positive semidefinite; what rounding puts below zero is zero. (Left there, it made the
-        # authors' own runs on w8a unstable.)
-        return cls(P, np.maximum(eigenvalues, 0.0))
-
-    @classmethod
-    def of_design(cls, design: Matrix) -> SpectralInverse:
-        """From a factor Z with M = ZᵀZ and fewer rows than columns: P is thin.
-
-        Zᵀ = QR, R = UΣVᵀ, P = QU, Λ = Σ². The products ZZᵀ or RRᵀ are not formed: squaring would lose
-        half the digits of the small eigenvalues.
-        """
-        with own_threads():
-            Q, R = qr(design.T, mode="economic", check_finite=False)
-            U, singular, _ = svd(R, check_finite=False)
-        return cls(Q @ U, singular**2)
-
-    def solve(self, sigma: float, g: Vector) -> Vector:
-        """Solve (2M + σ Id) d = g.
-
-        With a thin P, g has a part outside the range of P, where 2M + σ Id is σ Id: that part, over σ, is
-        what the remark after Eq. (eq:A_bar_approx_inv) leaves out. (The gradient does have such a part: the
-        penalty's is not in the range of Lᵀ.)
-        """
-        inside = self.P.T @ g
-        d = self.P @ (inside / (2.0 * self.eigenvalues + sigma))
-        if self.P.shape[0] > self.P.shape[1]:
-            d += (g - self.P @ inside) / sigma
-        return np.asarray(d)

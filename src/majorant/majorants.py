@@ -12,7 +12,9 @@ so the minimiser of h cannot have a larger Φ than θ'. The majorants differ in 
 
 The paper asks for ε > 0, to make A invertible. A solve that survives a singular A needs no ε (the majorant
 holds with ε = 0 as well), so `HalfQuadratic` has none. `Spectral` divides by σ, and takes
-ε = 1e-12 ‖S^½L‖²: below that, σ is lost in the rounding of 2LᵀSL in any case.
+ε = 1e-12 ‖S^½L‖²: below that, σ is lost in the rounding of 2LᵀSL in any case. `Spectral` holds the
+eigenvectors of LᵀSL, and solves with 2LᵀSL + σ Id for any σ > 0 at the price of two products,
+Eq. (eq:A_bar_approx_inv).
 """
 
 from __future__ import annotations
@@ -21,10 +23,11 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import eigvalsh
+from scipy.linalg import eigh, eigvalsh, svd
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from majorant.linsolve import SpectralInverse, rounding_level, solve_positive
+from majorant.blas import own_threads
+from majorant.linsolve import rounding_level, solve_positive
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
 from majorant.rows import Rows
@@ -44,44 +47,34 @@ class Majorant(ABC):
         self.objective = objective
 
     @abstractmethod
-    def curvature_form(self, theta: Vector, d: Vector) -> float:
-        """dᵀ A(θ) d."""
-
-    @abstractmethod
     def minimiser(self, at: Evaluated) -> Vector:
         """The minimiser of h(·; θ)."""
 
 
 def penalty_weights(objective: Objective, theta: Vector) -> Vector:
     """The diagonal part of Eq. (eq:CurvMat): c ψ(w) + η for the features, 0 for the intercept."""
-    weights = np.zeros(objective.size)
-    weights[:-1] = objective.factor * objective.potential.weight(theta[:-1]) + objective.eta
-    return weights
+    return np.append(objective.half_quadratic_weights(theta), 0.0)
 
 
 class DescentLemma(Majorant):
     """The same curvature in all directions and everywhere, Prop. (prp:sHingeLip).
 
     A potential with a kink has no Lipschitz constant. It then stays as it is in the majorant, and its
-    proximal operator minimises the sum.
+    proximal operator minimises the sum. With another `relative_step` than 1, `minimiser` goes that part of
+    the way; Φ falls up to a step of 2.
     """
 
-    def __init__(self, objective: Objective) -> None:
+    def __init__(self, objective: Objective, relative_step: float = 1.0) -> None:
         super().__init__(objective)
+        self.relative_step = relative_step
         self.mu = SquaredHinge.curvature_bound * squared_norm_bound(objective.rows) + objective.eta
         if objective.potential.smooth:
             self.mu += objective.potential.lipschitz * float(np.max(objective.factor))
         self.mu = self.mu or 1.0  # no data and no penalty: every curvature will do
 
-    def curvature_form(self, theta: Vector, d: Vector) -> float:
-        return self.mu * float(d @ d)
-
     def minimiser(self, at: Evaluated) -> Vector:
-        return self.step(at, 1.0 / self.mu)
-
-    def step(self, at: Evaluated, alpha: float) -> Vector:
-        """Go down the gradient by α, Eq. (eq:gradientDescent), proximally where φ has a kink."""
-        objective = self.objective
+        """θ - α∇Φ(θ), Eq. (eq:gradientDescent), proximally where φ has a kink."""
+        objective, alpha = self.objective, self.relative_step / self.mu
         if objective.potential.smooth:
             return at.theta - alpha * objective.gradient(at)
         theta = at.theta - alpha * at.loss_gradient
@@ -113,43 +106,56 @@ class HalfQuadratic(Majorant):
             loss = SquaredHinge.curvature_bound * objective.rows.gram_along(D)
         return np.asarray(loss + D.T @ (penalty_weights(objective, theta)[:, np.newaxis] * D))
 
-    def curvature_form(self, theta: Vector, d: Vector) -> float:
-        return float(self.along(theta, d[:, np.newaxis])[0, 0])
-
     def minimiser(self, at: Evaluated) -> Vector:
         """θ - A(θ)⁻¹∇Φ(θ), Eq. (eq:fullMM)."""
-        A, gradient = self.matrix(at.theta), self.objective.gradient(at)
-        return at.theta - solve_positive(A, gradient, self._noise)
-
-    @cached_property
-    def _noise(self) -> float:
-        return rounding_level(self.objective.rows.loss_at_zero.value, self.objective.size)
+        objective = self.objective
+        noise = rounding_level(objective.rows.loss_at_zero.value, objective.size)
+        return at.theta - solve_positive(self.matrix(at.theta), objective.gradient(at), noise)
 
 
 class Spectral(Majorant):
-    """2LᵀSL + σ(θ) Id: one factorisation serves all iterations, Eq. (eq:A_bar_approx)."""
+    """2LᵀSL + σ(θ) Id: one factorisation serves all iterations, Eq. (eq:A_bar_approx).
+
+    LᵀSL = P Diag(Λ) Pᵀ. With fewer rows than columns, P is thin: by S^½L = VΛ^½Pᵀ, since the squares in LᵀSL
+    would lose half the digits of the small eigenvalues.
+    """
 
     def __init__(self, objective: Objective) -> None:
         super().__init__(objective)
         rows = objective.rows
-        if rows.n_samples < objective.size:
-            self.inverse = SpectralInverse.of_design(rows.design())
-        else:
-            self.inverse = SpectralInverse.of_gram(rows.gram())
-        self._epsilon = max(1e-12 * float(np.max(self.inverse.eigenvalues)), np.finfo(float).tiny)
+        thin = rows.n_samples < objective.size
+        factor = rows.design().T if thin else rows.gram()
+        with own_threads():
+            if thin:
+                self.P, singular, _ = svd(factor, full_matrices=False, check_finite=False)
+                self.eigenvalues = singular**2
+            else:
+                eigenvalues, self.P = eigh(factor, check_finite=False)
+                # What rounding puts below zero is zero. (Left there, it made the authors' own runs on w8a
+                # unstable.)
+                self.eigenvalues = np.maximum(eigenvalues, 0.0)
+        self._epsilon = max(1e-12 * float(np.max(self.eigenvalues)), np.finfo(float).tiny)
 
     def sigma(self, theta: Vector) -> float:
         """The largest weight, Eq. (eq:eq:lambdaMax)."""
         return max(float(np.max(penalty_weights(self.objective, theta))), self._epsilon)
 
-    def curvature_form(self, theta: Vector, d: Vector) -> float:
-        image = self.inverse.P.T @ d
-        loss = SquaredHinge.curvature_bound * float(image @ (self.inverse.eigenvalues * image))
-        return loss + self.sigma(theta) * float(d @ d)
+    def solve(self, sigma: float, g: Vector) -> Vector:
+        """Solve (2LᵀSL + σ Id) d = g, Eq. (eq:A_bar_approx_inv).
+
+        With a thin P, g has a part outside the range of P, where the matrix is σ Id: that part, over σ, is
+        what the remark after the equation leaves out. (The gradient does have such a part: the penalty's is
+        not in the range of Lᵀ.)
+        """
+        inside = self.P.T @ g
+        d = self.P @ (inside / (SquaredHinge.curvature_bound * self.eigenvalues + sigma))
+        if self.P.shape[0] > self.P.shape[1]:
+            d += (g - self.P @ inside) / sigma
+        return np.asarray(d)
 
     def minimiser(self, at: Evaluated) -> Vector:
-        """θ - Ā(θ)⁻¹∇Φ(θ), with Eq. (eq:A_bar_approx_inv)."""
-        return at.theta - self.inverse.solve(self.sigma(at.theta), self.objective.gradient(at))
+        """θ - Ā(θ)⁻¹∇Φ(θ)."""
+        return at.theta - self.solve(self.sigma(at.theta), self.objective.gradient(at))
 
 
 def squared_norm_bound(rows: Rows) -> float:

@@ -1,12 +1,10 @@
-"""The algorithms, one file each, and the one loop that drives them."""
+"""The algorithms, a file for each family, and the one loop that drives them."""
 
 from majorant.solvers.auto import choose_solver
 from majorant.solvers.base import Solver, make_solver, require_suitable
 from majorant.solvers.driver import solve
-from majorant.solvers.gradient import Gradient
 from majorant.solvers.hybrid import Hybrid
-from majorant.solvers.inversion import MMInversion
-from majorant.solvers.mm import MM
+from majorant.solvers.mm import MM, Gradient, MMInversion
 from majorant.solvers.newton import Newton
 from majorant.solvers.stochastic import SGD, Adam, Descent, DescentState, Momentum, StochasticSolver
 from majorant.solvers.subspace import MMGradient, MMSubspace, gradient_direction, memory_gradient

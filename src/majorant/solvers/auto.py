@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from majorant.objective import Objective
 from majorant.solvers.base import Solver
-from majorant.solvers.gradient import Gradient
+from majorant.solvers.mm import Gradient
 from majorant.solvers.newton import Newton
 from majorant.solvers.subspace import MMSubspace
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import ClassVar, Self
 
 from majorant.errors import UnsuitableSolverError
-from majorant.majorants import MAX_DENSE_ENTRIES, Majorant
 from majorant.objective import Objective
 from majorant.status import Iterate, Vector
 
@@ -72,21 +71,3 @@ def require_suitable(solver: Solver, objective: Objective) -> None:
     raise UnsuitableSolverError(
         f"solver {solver.name!r} {reason}. Solvers that accept this problem: {', '.join(suitable)}."
     )
-
-
-def size_objection(entries: int, what: str) -> str | None:
-    """The objection of a solver that needs a dense array with this number of entries."""
-    if entries <= MAX_DENSE_ENTRIES:
-        return None
-    gigabytes = entries * 8 / 2**30
-    limit = MAX_DENSE_ENTRIES * 8 / 2**30
-    return f"needs {what}, {gigabytes:.1f} GiB here, more than the {limit:g} GiB it allows itself"
-
-
-def majorize_minimize(majorant: Majorant, theta: Vector) -> Iterator[Iterate]:
-    """The MM scheme: minimise the majorant at θ(n), go there, repeat."""
-    objective = majorant.objective
-    at = objective.evaluate(theta)
-    while True:
-        yield at
-        at = objective.evaluate(majorant.minimiser(at))

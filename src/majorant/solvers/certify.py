@@ -6,7 +6,7 @@ from itertools import islice
 
 from majorant.objective import Objective
 from majorant.solvers.dense import small_enough
-from majorant.solvers.interior import values_and_bounds
+from majorant.solvers.interior import InteriorPoint
 from majorant.status import Certificate, Evaluated, Vector
 
 # The share of the tolerance at which a certificate is good enough, and the most steps to it. (Where an
@@ -28,7 +28,7 @@ def certify(objective: Objective, theta: Vector, tol: float) -> tuple[Evaluated,
     majorant = objective.majorant(theta)
     upper = majorant.evaluate(theta).value
     fall = certificate.error
-    for _, value, bound in islice(values_and_bounds(majorant), MAX_STEPS):
+    for _, value, bound in islice(InteriorPoint(majorant).iterates(), MAX_STEPS):
         fall = majorant.relative_gap(upper, bound) * upper / at.value
         disproved = upper - value > max(tol * at.value, 0.5 * (upper - bound))
         if fall <= GOOD * tol or disproved:

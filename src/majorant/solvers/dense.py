@@ -11,14 +11,17 @@ whichever are fewer. `DenseRidge` minimises the loss plus a ridge, exactly.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from majorant.interrupts import check
+from majorant.linsolve import unit_diagonal
 from majorant.objective import Objective
 from majorant.rows.block import Block
 from majorant.status import Matrix, Vector
@@ -52,19 +55,9 @@ def norms(W: Matrix) -> Vector:
     return np.asarray(np.sqrt(np.einsum("ic,ic->i", W, W)))
 
 
-class _Rows(NamedTuple):
-    design: Matrix
-    y: Vector
-    s: Vector
-
-
-def dense_rows(block: Block) -> _Rows:
+def dense_rows(block: Block) -> tuple[Matrix, Vector, Vector]:
     """S^½L of a block as a dense array, its labels and its weights."""
-    return _Rows(block.design(), block.y, block.s)
-
-
-def _labels(block: Block) -> Vector:
-    return block.y
+    return block.design(), block.y, block.s
 
 
 class ScaledRows:
@@ -87,7 +80,7 @@ class ScaledRows:
     def __init__(self, objective: Objective) -> None:
         classes = objective.classes
         design, first, s = map(np.concatenate, zip(*classes[0].ask(dense_rows), strict=True))
-        others = [np.concatenate(list(rows.ask(_labels))) for rows in classes[1:]]
+        others = [np.concatenate(list(rows.ask(attrgetter("y")))) for rows in classes[1:]]
         used = s > 0.0
         self.y = np.column_stack([first, *others])[used]
         root = np.sqrt(s[used])
@@ -122,15 +115,12 @@ class ScaledRows:
         return np.vstack([W * self.unit[:, np.newaxis], beta])
 
 
-class DenseRidge:
+class DenseRidge(ScaledRows):
     """Newton's method for the loss plus a ridge with a weight for each feature, class by class.
 
     The loss is quadratic until a row changes sides, so that Newton's method with an exact line search finds
     the minimum in a finite number of steps.
     """
-
-    def __init__(self, objective: Objective) -> None:
-        self.rows = ScaledRows(objective)
 
     def minimise(self, problem: Any, theta: Vector, proximal: float) -> Vector:
         """The minimiser of a problem on these rows whose penalty is Σ_i c_i w_i²/2, from θ.
@@ -138,19 +128,17 @@ class DenseRidge:
         With a proximal weight, relative to the curvature of the loss along each feature with all rows active,
         that of the problem plus the weight times the squared distance from θ.
         """
-        rows = self.rows
-        ridge = np.append(np.minimum(problem.factor * rows.inverse**2 / rows.scale, INFINITE), 0.0)
+        ridge = np.append(np.minimum(problem.factor * self.inverse**2 / self.scale, INFINITE), 0.0)
         anchor = np.append(np.full(len(ridge) - 1, 2.0 * proximal), 0.0)
-        start = rows.scaled(theta)
-        found = [self._minimise(rows.y[:, c], ridge, anchor, start[:, c]) for c in range(start.shape[1])]
-        return rows.raw(np.stack(found, axis=1))
+        pairs = zip(self.y.T, self.scaled(theta).T, strict=True)
+        return self.raw(np.stack([self._minimise(y, ridge, anchor, start) for y, start in pairs], axis=1))
 
     def _minimise(self, y: Vector, own: Vector, anchor: Vector, start: Vector) -> Vector:
         # own/2 θ² + anchor/2 (θ - start)² is ridge/2 (θ - centre)², and a constant.
         ridge = own + anchor
         centre = start * np.divide(anchor, ridge, out=np.zeros_like(ridge), where=ridge > 0.0)
-        Z, e = self.rows.Z * y[:, np.newaxis], self.rows.e
-        e = e - Z @ centre
+        Z = self.Z * y[:, np.newaxis]
+        e = self.e - Z @ centre
         theta = start - centre
         slack = e - Z @ theta
         for _ in range(RIDGE_STEPS):
@@ -162,13 +150,11 @@ class DenseRidge:
             if not active.any():
                 d = -theta * (ridge > 0.0)  # no row asks for more: the ridge alone decides
             else:
-                curvature = ridge[:-1, np.newaxis, np.newaxis]
-                solve = equations(
-                    Z[active], np.full((int(active.sum()), 1), 2.0), curvature, intercept=self.rows.intercept
-                )
-                if solve is None:
+                weight, curvature = np.full((int(active.sum()), 1), 2.0), ridge[:-1, np.newaxis, np.newaxis]
+                try:
+                    d = equations(Z[active], weight, curvature)(-gradient[:, np.newaxis])[:, 0]
+                except np.linalg.LinAlgError:
                     break
-                d = solve(-gradient[:, np.newaxis])[:, 0]
             image = Z @ d
             t = _line_search(slack, image, float(ridge @ (theta * d)), float(ridge @ (d * d)))
             moved = theta + t * d
@@ -195,30 +181,28 @@ def _line_search(slack: Vector, image: Vector, linear: float, square: float) -> 
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         crossing = slack / image
-    changes = np.flatnonzero((image != 0.0) & (crossing > 0.0))
-    changes = changes[np.argsort(crossing[changes], kind="stable")]
-    active = slack > 0.0
-    # The derivative at t is a + b t, until the first change.
-    a = linear - 2.0 * float(slack[active] @ image[active])
-    b = square + 2.0 * float(image[active] @ image[active])
-    # A row leaves where its image is positive, and enters where it is negative.
-    signs = np.where(image[changes] > 0.0, -1.0, 1.0)
-    slopes = b + np.concatenate([[0.0], np.cumsum(2.0 * signs * image[changes] ** 2)])
-    offsets = a + np.concatenate([[0.0], np.cumsum(-2.0 * signs * slack[changes] * image[changes])])
-    ends = np.append(crossing[changes], math.inf)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        roots = -offsets / slopes
-    first = np.flatnonzero(np.isfinite(roots) & (roots <= ends) & (slopes > 0.0))
-    return max(0.0, float(roots[first[0]])) if len(first) else 0.0
+    ends = np.sort(crossing[(image != 0.0) & (crossing > 0.0)])
+
+    def derivative(t: float) -> float:
+        return linear + square * t - 2.0 * float(np.maximum(slack - t * image, 0.0) @ image)
+
+    # The derivative is zero between two changes, where the same rows are active.
+    k = bisect_left(ends, 0.0, key=derivative)
+    low = ends[k - 1] if k > 0 else 0.0
+    high = ends[k] if k < len(ends) else 2.0 * low + 1.0
+    active = slack > 0.5 * (low + high) * image
+    slope = square + 2.0 * float(image[active] @ image[active])
+    return max(0.0, (2.0 * float(slack[active] @ image[active]) - linear) / slope) if slope > 0.0 else 0.0
 
 
 Solve = Callable[[Matrix], Matrix]
 
 
-def equations(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], *, intercept: bool) -> Solve | None:
+def equations(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64]) -> Solve:
     """What solves Zᵀ(weight ∘ Zd) + curvature d = right, class by class tied by the curvature of a feature.
 
     The matrices are (p, C), the curvature is (p - 1, C, C). Each solution is refined by its residual.
+    Equations that are singular to rounding raise a LinAlgError.
     """
 
     def product(d: Matrix) -> Matrix:
@@ -227,9 +211,7 @@ def equations(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], *, inte
         return np.asarray(image)
 
     make = _by_features if Z.shape[1] <= Z.shape[0] else _by_rows
-    solve = make(Z, weight, curvature, intercept)
-    if solve is None:
-        return None
+    solve = make(Z, weight, curvature)
 
     def refined(right: Matrix) -> Matrix:
         d = solve(right)
@@ -240,7 +222,7 @@ def equations(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], *, inte
     return refined
 
 
-def _by_features(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercept: bool) -> Solve | None:
+def _by_features(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64]) -> Solve:
     p, C = Z.shape[1], weight.shape[1]
     A = np.zeros((C, p, C, p))
     for c in range(C):
@@ -248,10 +230,10 @@ def _by_features(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], inte
     ties = np.einsum("cidi->cdi", A)  # a view
     ties[:, :, :-1] += np.moveaxis(curvature, 0, 2)
     solve = _positive(A.reshape(C * p, C * p))
-    return None if solve is None else lambda right: solve(right.T.ravel()).reshape(C, p).T
+    return lambda right: solve(right.T.ravel()).reshape(C, p).T
 
 
-def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercept: bool) -> Solve | None:
+def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64]) -> Solve:
     n, C = weight.shape
     X, e = Z[:, :-1], Z[:, -1]
     eye = np.eye(C)
@@ -263,8 +245,6 @@ def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercep
     square = M.reshape(C * n, C * n)
     square.flat[:: C * n + 1] += 1.0 / weight.T.ravel()
     solve = _positive(square)
-    if solve is None:
-        return None
     intercepts = np.kron(eye, e)
     borders = np.column_stack([solve(row) for row in intercepts])
     border = intercepts @ borders
@@ -273,7 +253,7 @@ def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercep
         held = np.einsum("icd,id->ic", G, right[:-1])
         z = solve((X @ held).T.ravel())
         beta = np.zeros(C)
-        if intercept:
+        if e.any():
             beta = np.linalg.solve(border, right[-1] - intercepts @ z)
             z = z + borders @ beta
         rest = right[:-1] - X.T @ z.reshape(C, n).T
@@ -282,14 +262,12 @@ def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64], intercep
     return solution
 
 
-def _positive(A: Matrix) -> Callable[[Vector], Vector] | None:
+def _positive(A: Matrix) -> Callable[[Vector], Vector]:
     """What solves with A, scaled to a unit diagonal; a little is added to that if A is singular."""
-    diagonal = np.diagonal(A)
-    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    A = A * np.outer(scale, scale)
+    A, scale = unit_diagonal(A)
     for jitter in JITTERS:
         np.fill_diagonal(A, 1.0 + jitter)
         factor, info = lapack.dpotrf(A.T, lower=0, clean=0)
         if not info:
             return lambda right: np.asarray(scale * lapack.dpotrs(factor, scale * right, lower=0)[0])
-    return None
+    raise np.linalg.LinAlgError("the equations are singular to rounding")

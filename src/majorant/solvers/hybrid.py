@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from majorant.objective import Objective
 from majorant.solvers.base import Solver
@@ -39,8 +40,7 @@ class Hybrid(Solver):
         return self.then.objection(objective)
 
     def iterates(self, objective: Objective, theta: Vector, seed: int) -> Iterator[Iterate]:
-        for n, iterate in enumerate(self.first.iterates(objective, theta, seed)):
-            if n == self.warmup:
-                break  # the second method begins by yielding this very point, evaluated
-            yield iterate
-        yield from self.then.iterates(objective, iterate.theta, seed)
+        first = self.first.iterates(objective, theta, seed)
+        yield from islice(first, self.warmup)
+        # The second method begins by yielding this very point, evaluated.
+        yield from self.then.iterates(objective, next(first).theta, seed)

@@ -33,6 +33,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from majorant.duality import Dual
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.solvers.dense import TINY, ScaledRows, equations, norms, small_enough
@@ -92,7 +93,7 @@ def or_interior_point(
         yield from iterates_from(theta)
         return
     best: Evaluated | None = None
-    underway: Provisional | None = None
+    underway = Provisional(theta, math.inf)
     rows = objective.rows
     in_memory = isinstance(rows, MemoryRows)
     if not in_memory and rows.n_samples <= rows.n_features:
@@ -106,14 +107,14 @@ def or_interior_point(
                 break
             if best is None or at.value <= best.value:
                 best = at
-        elif isinstance(at, Provisional) and (underway is None or at.value < underway.value):
+        elif isinstance(at, Provisional) and at.value < underway.value:
             underway = at
         yield at
         patience -= 1.0 if in_memory or isinstance(at, Evaluated) else UNDERWAY_SHARE
         if patience <= 0 and best is not None:
             break
     assert best is not None
-    if underway is not None and underway.value < best.value:
+    if underway.value < best.value:
         best = objective.evaluate(underway.theta)
     bound = -math.inf
     for point in interior_point(objective):
@@ -134,51 +135,48 @@ def interior_point(objective: Objective) -> Iterator[Iterate]:
 
     Only the last is evaluated on the rows themselves.
     """
-    best, bound = (math.inf, objective.start()), -math.inf
-    for theta, value, lower in values_and_bounds(objective):
-        best = min(best, (value, theta), key=lambda pair: pair[0])
-        bound = max(bound, lower)
-        yield Provisional(best[1], best[0])
-    yield replace(objective.evaluate(best[1]), lower_bound=bound)
+    best, bound = Provisional(objective.start(), math.inf), -math.inf
+    for theta, value, bound in InteriorPoint(objective).iterates():  # noqa: B007 - the last bound is the best
+        best = Provisional(theta, value) if value < best.value else best
+        yield best
+    yield replace(objective.evaluate(best.theta), lower_bound=bound)
 
 
-def values_and_bounds(objective: Objective) -> Iterator[tuple[Vector, float, float]]:
-    """Points of the method, Φ at each, and a lower bound of the minimum that never falls."""
-    return _Problem(objective).iterates()
-
-
-class _Problem(ScaledRows):
-    """The problem in centred and scaled coordinates."""
+class InteriorPoint(ScaledRows):
+    """The problem in centred and scaled coordinates, and the method on it."""
 
     def __init__(self, objective: Objective) -> None:
         super().__init__(objective)
+        self.objective = objective
         potential, factor = objective.potential, objective.factor
+        self.dual = Dual(potential, factor, objective.eta)
         max_slope = 0.0 if potential.quadratic else potential.max_slope
         curvature = potential.curvature(np.zeros(1))[0] if potential.quadratic else 0.0
         self.slope = max_slope * factor * self.inverse / self.scale
         self.width = (potential.kink_width or 0.0) * self.unit
         self.ridge = (curvature * factor + objective.eta) * self.inverse**2 / self.scale
+        # The features that nothing penalises.
+        self.free = (self.ridge == 0.0) & (self.slope == 0.0) & (self.unit > 0.0)
         # The features that have a cone, and the ridge of those that have none.
         self.kinked = np.flatnonzero(self.slope > 0.0)
         self.curved = self.ridge.copy()
 
     # The value and the bound -------------------------------------------------------------------
 
-    def value(self, theta: Matrix) -> float:
-        """Φ at θ."""
-        W = theta[:-1]
-        slack = np.maximum(self.e[:, np.newaxis] - self.y * (self.Z @ theta), 0.0)
-        square = np.einsum("ic,ic->i", W, W)
-        rounded = square / np.maximum(np.sqrt(square + self.width**2) + self.width, TINY)
-        return float(np.sum(slack * slack) + self.slope @ rounded + 0.5 * self.ridge @ square)
+    def _slack(self, theta: Matrix) -> Matrix:
+        return np.asarray(np.maximum(self.e[:, np.newaxis] - self.y * (self.Z @ theta), 0.0))
 
-    def _projected(self, a: Matrix, free: NDArray[np.bool_]) -> Matrix:
+    def value(self, theta: Matrix) -> float:
+        """Φ at θ, in units of these rows."""
+        return float(np.sum(self._slack(theta) ** 2)) + self.objective.penalty(self.raw(theta)) / self.scale
+
+    def _projected(self, a: Matrix) -> Matrix:
         """The dual variables nearest to these that pull features without penalty, and the intercept, nowhere.
 
         Near in units of themselves, so that they stay positive. By singular vectors, and not by squares, in
         which directions along which features nearly depend on each other are lost.
         """
-        columns = self.Z[:, np.append(free, self.intercept)]
+        columns = self.Z[:, np.append(self.free, self.intercept)]
         projected = np.zeros_like(a)
         for c in range(a.shape[1]):
             root = np.sqrt(a[:, c])
@@ -192,44 +190,28 @@ class _Problem(ScaledRows):
     def bound(self, a: Matrix, theta: Matrix, *, projected: bool = False) -> float:
         """A lower bound of the minimum from the dual variables of the rows, made feasible (`duality.py`)."""
         if self.intercept and not projected:
-            pulls = self.y * self.e[:, np.newaxis] * a
-            positive, negative = np.maximum(pulls, 0.0).sum(axis=0), -np.minimum(pulls, 0.0).sum(axis=0)
-            least = np.minimum(positive, negative)
-            shares = np.where(
-                self.y > 0.0, least / np.maximum(positive, TINY), least / np.maximum(negative, TINY)
-            )
-            a = a * shares
+            weights = self.e[:, np.newaxis] * a
+            positive, negative = (np.sum(weights * (self.y * sign > 0.0), axis=0) for sign in (1.0, -1.0))
+            own = np.where(self.y > 0.0, positive, negative)
+            a = a * (np.minimum(positive, negative) / np.maximum(own, TINY))
         U = self.Z[:, :-1].T @ (self.y * a)
         linear, square = float(self.e @ a.sum(axis=1)), float(np.sum(a * a)) / 4.0
-        if not linear > 0.0:
-            return 0.0
-        bare = self.ridge == 0.0
-        free = bare & (self.slope == 0.0) & (self.unit > 0.0)
-        kinked = bare & (self.slope > 0.0)
-        W = theta[:-1]
         size = norms(U)
-        # A pull beyond what a feature can hold must be rounding, times what w_i may be; or all are scaled.
-        beyond = np.where(bare, np.maximum(size - self.slope, 0.0), 0.0)
-        if np.any(beyond[free] > RESIDUE * math.sqrt(square)):
+        if np.any(size[self.free] > RESIDUE * math.sqrt(square)):
             return 0.0
-        if free.any() and not projected:
-            return self.bound(self._projected(a, free), theta, projected=True)
-        beyond[kinked & (beyond > ROUNDING * math.sqrt(square))] = 0.0
-        residue = 2.0 * float(beyond @ norms(W))
-        held = (size - beyond)[kinked]
-        longest = 1.0 / max(float(np.max(held / self.slope[kinked], initial=0.0)), TINY)
-        best = 0.0
-        for t in {min(1.0, longest), min(longest, 0.5 * linear / max(square, TINY))}:
-            held = t * U - self.ridge[:, np.newaxis] * W
-            norm = norms(held)
-            kept = np.minimum(norm, self.slope)
-            inside = np.sqrt(np.maximum(self.slope - kept, 0.0) * (self.slope + kept))
-            conjugate = float(np.sum(self.width * kept * kept / np.maximum(self.slope + inside, TINY)))
-            rest = t * U - held * (kept / np.maximum(norm, TINY))[:, np.newaxis]
-            conjugate += 0.5 * float(np.sum(rest[~bare] ** 2 / self.ridge[~bare, np.newaxis]))
-            value = t * linear - t * t * square - conjugate - t * residue
-            best = max(best, value - ROUNDING * (t * linear + t * t * square + conjugate))
-        return best
+        if self.free.any() and not projected:
+            return self.bound(self._projected(a), theta, projected=True)
+        # A pull that is beyond what a kink can hold by no more than rounding is cut, times what w_i may be.
+        beyond = np.where((self.ridge == 0.0) & (self.slope > 0.0), np.maximum(size - self.slope, 0.0), 0.0)
+        beyond[beyond > ROUNDING * math.sqrt(square)] = 0.0
+        linear -= 2.0 * float(beyond @ norms(theta[:-1]))
+        U *= (self.unit * (1.0 - beyond / np.maximum(size, TINY)))[:, np.newaxis]
+        gradient = -self.scale * np.vstack([U, np.zeros(U.shape[1])]).T
+        W = self.objective.matrix(self.raw(theta))
+        # The bound is Σ α minus other sums. At the minimum, Σ α is at most twice the bound, since
+        # w φ'(w) ≤ 2 φ(w) for all potentials here: the sums together are at most three times as large.
+        value = self.dual.value(W, self.scale * linear, self.scale * square, gradient)
+        return (1.0 - 3.0 * ROUNDING) * value / self.scale
 
     # The method --------------------------------------------------------------------------------
 
@@ -243,8 +225,7 @@ class _Problem(ScaledRows):
             theta = self._with_zeros(state.theta, mu)
             here = self.value(theta)
             # Dual variables of the method, and those that the primal ones say: either may be the more exact.
-            slack = np.maximum(self.e[:, np.newaxis] - self.y * (self.Z @ theta), 0.0)
-            bounds = self.bound(state.a, state.theta), self.bound(2.0 * slack, theta)
+            bounds = self.bound(state.a, state.theta), self.bound(2.0 * self._slack(theta), theta)
             value, bound = min(value, here), max(bound, *bounds)
             yield self.raw(theta), self.scale * here, self.scale * bound
             gap = value - bound
@@ -260,11 +241,13 @@ class _Problem(ScaledRows):
                 if self.value(beyond) == 0.0:
                     yield self.raw(beyond), 0.0, 0.0
                     return
-            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-                moved = self._step(state, mu)  # what is not finite is looked for
-            if moved is None:
+            try:
+                with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+                    state = self._step(state, mu)
+            except np.linalg.LinAlgError:
                 return
-            state = moved
+            if not all(np.all(np.isfinite(part)) for part in state):
+                return
 
     def _start(self) -> _State:
         (n, p), C = self.Z.shape, self.y.shape[1]
@@ -298,8 +281,8 @@ class _Problem(ScaledRows):
         rounded[:-1][zero & (self.slope > 0.0)] = 0.0
         return rounded if self.value(rounded) <= (1.0 + GAP) * self.value(theta) else theta
 
-    def _step(self, state: _State, mu: float) -> _State | None:
-        """One step of all variables; None where the equations cannot be solved any more."""
+    def _step(self, state: _State, mu: float) -> _State:
+        """One step of all variables."""
         theta, a, r, primal, dual = state
         Z, y, W = self.Z, self.y, theta[:-1]
         C, kinked = y.shape[1], self.kinked
@@ -307,19 +290,16 @@ class _Problem(ScaledRows):
         weight = 1.0 / (0.5 + r / a)
         curvature = self.curved[:, np.newaxis, np.newaxis] * np.eye(C)
         curvature[kinked] += cones.curvature
-        solve = equations(Z, weight, curvature, intercept=self.intercept)
-        if solve is None:
-            return None
+        solve = equations(Z, weight, curvature)
         residual = y * (Z @ theta) - self.e[:, np.newaxis] + 0.5 * a - r
         right = Z.T @ (y * a)
         right[:-1] -= self.curved[:, np.newaxis] * W
         right[kinked] += dual[:, 1:-1]  # which is -T
 
         def direction(row_target: Matrix | float, cone_target: Matrix) -> _State:
-            offset = cones.offset(cone_target)
             g = (row_target - a * r) / a - residual
             wanted = right + Z.T @ (y * weight * g)
-            wanted[kinked] -= offset
+            wanted[kinked] += cones.moves(np.zeros((len(kinked), C)), cone_target)[1][:, 1:-1]
             d = solve(wanted)
             da = weight * (g - y * (Z @ d))
             dr = (row_target - a * r - r * da) / a
@@ -334,8 +314,7 @@ class _Problem(ScaledRows):
             target * cones.inverse - dual - cones.second_order(predicted.primal, predicted.dual),
         )
         t = min(1.0, TO_BOUNDARY * moved.longest_from(state))
-        after = _State(*(part + t * step for part, step in zip(state, moved, strict=True)))
-        return after if all(np.all(np.isfinite(part)) for part in after) else None
+        return _State(*(part + t * step for part, step in zip(state, moved, strict=True)))
 
 
 class _State(NamedTuple):
@@ -395,7 +374,7 @@ class _Cones:
 
     For s = (τ, W, δ) and z = (κ, -T, -ζ), both inside of their cones, there is a symmetric B with
     B⁻¹s = Bz = λ. The steps obey dz + B⁻²ds = target, where dκ = dδ = 0: eliminating dτ leaves
-    dT = E dW + offset.
+    dT = E dW + dT₀, where dT₀ belongs to dW = 0.
     """
 
     def __init__(self, s: Matrix, z: Matrix) -> None:
@@ -403,61 +382,45 @@ class _Cones:
         s_size, z_size = (np.sqrt(np.maximum(_minkowski(x, x), EPSILON * x[:, 0] ** 2)) for x in (s, z))
         s_unit, z_unit = s / s_size[:, np.newaxis], z / z_size[:, np.newaxis]
         gamma = np.sqrt(0.5 * (1.0 + np.einsum("im,im->i", s_unit, z_unit)))
-        flipped = z_unit.copy()
-        flipped[:, 1:] *= -1.0
-        self.point = (s_unit + flipped) / (2.0 * gamma)[:, np.newaxis]
-        self.eta = np.sqrt(s_size / z_size)
+        flip = np.where(np.arange(s.shape[1]) > 0, -1.0, 1.0)
+        b = (s_unit + flip * z_unit) / (2.0 * gamma)[:, np.newaxis]
+        eta = np.sqrt(s_size / z_size)[:, np.newaxis, np.newaxis]
         # s⁻¹, for which s ∘ s⁻¹ is the unit.
-        self.inverse = s / (s_size**2)[:, np.newaxis]
-        self.inverse[:, 1:] *= -1.0
-        self._s = s
-        # B⁻² = η⁻² (2 (J b)(J b)ᵀ - J), J = Diag(1, -1, …), b the scaling point.
-        b = self.point.copy()
-        b[:, 1:] *= -1.0
-        M = 2.0 * b[:, :, np.newaxis] * b[:, np.newaxis, :]
-        signs = np.full(s.shape[1], -1.0)
-        signs[0] = 1.0
-        M -= np.diag(signs)
-        self._M = M / (self.eta**2)[:, np.newaxis, np.newaxis]
+        self.inverse = flip * s / (s_size**2)[:, np.newaxis]
+        # B = η (b_0 b_1ᵀ; b_1 I + b_1b_1ᵀ/(1 + b_0)) with the scaling point b; B⁻¹ has -b_1 and η⁻¹ instead.
+        B = np.eye(s.shape[1]) + b[:, :, np.newaxis] * b[:, np.newaxis, :] / (1.0 + b[:, :1, np.newaxis])
+        B[:, 0, :] = B[:, :, 0] = b
+        self._B, self._B_inverse = eta * B, flip[:, np.newaxis] * B * flip / eta
+        flipped = flip * b
+        self._M = (2.0 * flipped[:, :, np.newaxis] * flipped[:, np.newaxis, :] - np.diag(flip)) / eta**2
+        self._lam = _times(self._B_inverse, s)
         # E = M_WW - M_W0 M_0W / M_00, written without differences: b_0² - ‖b_W‖² - b_δ² = 1.
         along = b[:, 1:-1] / np.maximum(norms(b[:, 1:-1]), TINY)[:, np.newaxis]
         outer = along[:, :, np.newaxis] * along[:, np.newaxis, :]
         share = (1.0 + 2.0 * b[:, -1] ** 2) / (2.0 * b[:, 0] ** 2 - 1.0)
         E = np.eye(along.shape[1]) - outer + share[:, np.newaxis, np.newaxis] * outer
-        self.curvature = E / (self.eta**2)[:, np.newaxis, np.newaxis]
-
-    def offset(self, target: Matrix) -> Matrix:
-        """What dT is where dW is zero."""
-        M = self._M
-        return np.asarray(M[:, 1:-1, 0] * (target[:, :1] / M[:, 0, :1]) - target[:, 1:-1])
+        self.curvature = E / eta**2
 
     def moves(self, dW: Matrix, target: Matrix) -> tuple[Matrix, Matrix]:
         """Ds and dz for the step dW."""
         ds = np.zeros_like(target)
         ds[:, 1:-1] = dW
         ds[:, 0] = (target[:, 0] - np.einsum("ic,ic->i", self._M[:, 0, 1:-1], dW)) / self._M[:, 0, 0]
-        dz = target - np.einsum("imn,in->im", self._M, ds)
+        dz = target - _times(self._M, ds)
         dz[:, 0] = 0.0
         return ds, dz
 
-    def _scale(self, x: Matrix, inverse: bool) -> Matrix:
-        """B x, or B⁻¹x."""
-        b0, b1 = self.point[:, :1], self.point[:, 1:] * (-1.0 if inverse else 1.0)
-        along = np.einsum("im,im->i", b1, x[:, 1:])[:, np.newaxis]
-        scaled = np.empty_like(x)
-        scaled[:, :1] = b0 * x[:, :1] + along
-        scaled[:, 1:] = x[:, 1:] + b1 * (x[:, :1] + along / (1.0 + b0))
-        eta = self.eta[:, np.newaxis]
-        return scaled / eta if inverse else scaled * eta
-
     def second_order(self, ds: Matrix, dz: Matrix) -> Matrix:
         """What the product of both steps takes from the target: B⁻¹x with λ ∘ x = B⁻¹ds ∘ B dz."""
-        u, v = self._scale(ds, inverse=True), self._scale(dz, inverse=False)
+        u, v, lam = _times(self._B_inverse, ds), _times(self._B, dz), self._lam
         product = u[:, :1] * v + v[:, :1] * u
         product[:, 0] = np.einsum("im,im->i", u, v)
-        lam = self._scale(self._s, inverse=True)
-        size = np.maximum(_minkowski(lam, lam), TINY)
-        quotient = np.empty_like(product)
-        quotient[:, 0] = _minkowski(lam, product) / size
-        quotient[:, 1:] = (product[:, 1:] - lam[:, 1:] * quotient[:, :1]) / lam[:, :1]
-        return self._scale(quotient, inverse=True)
+        x = np.empty_like(product)
+        x[:, 0] = _minkowski(lam, product) / np.maximum(_minkowski(lam, lam), TINY)
+        x[:, 1:] = (product[:, 1:] - lam[:, 1:] * x[:, :1]) / lam[:, :1]
+        return _times(self._B_inverse, x)
+
+
+def _times(A: NDArray[np.float64], x: Matrix) -> Matrix:
+    """The product of every cone's matrix with its vector."""
+    return np.asarray(np.einsum("imn,in->im", A, x))

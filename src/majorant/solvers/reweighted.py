@@ -163,30 +163,26 @@ class _Reweighted:
         return theta
 
     def _repeat(self, theta: Vector, proximal: float) -> Generator[Iterate, None, Vector]:
-        step: Vector | None = None
-        unit = np.sqrt(self.spread)
+        """Majorise and minimise until θ stays where it is.
+
+        Where a geometric series of such steps would lead, θ goes at once, if Φ is clearly lower there.
+        """
+        objective, unit = self.objective, np.sqrt(self.spread)
+        step = np.zeros_like(theta)
         for _ in range(FINAL_STEPS):
-            weights = self._weights(theta, self.objective.potential)
+            weights = self._weights(theta, objective.potential)
             moved = yield from self._minimise(theta, weights, proximal)
-            settled = change(self.objective, unit, theta, moved) <= SETTLED
-            step, theta = self._extrapolated(step, moved - theta, moved)
+            settled = change(objective, unit, theta, moved) <= SETTLED
+            before, step, theta = step, moved - theta, moved
+            ratio = float(before @ step) / max(float(before @ before), TINY)
+            if SLOW < ratio < 1.0:
+                ahead = moved + ratio / (1.0 - ratio) * step
+                if objective.evaluate(ahead).value < (1.0 - SETTLED) * objective.evaluate(moved).value:
+                    step, theta = np.zeros_like(theta), ahead
             self._keep_if_lower(theta)
             if settled:
                 break
         return theta
-
-    def _extrapolated(
-        self, before: Vector | None, step: Vector, moved: Vector
-    ) -> tuple[Vector | None, Vector]:
-        """Where a geometric series of such steps would lead, if Φ is clearly lower there; and the step."""
-        if before is None:
-            return step, moved
-        ratio = float(before @ step) / max(float(before @ before), TINY)
-        if not SLOW < ratio < 1.0:
-            return step, moved
-        ahead = moved + ratio / (1.0 - ratio) * step
-        lower = self.objective.evaluate(ahead).value < (1.0 - SETTLED) * self.objective.evaluate(moved).value
-        return (None, ahead) if lower else (step, moved)
 
     def _keep_if_lower(self, theta: Vector) -> None:
         at = self.objective.evaluate(theta)
@@ -204,17 +200,15 @@ class _Reweighted:
         for _ in range(RELEASES):
             inside = (objective.lengths(at.theta) <= width) & (self.spread > 0.0)
             pulls = objective.lengths(at.loss_gradient)
-            gains = np.where(inside, 0.5 * pulls**2 / np.where(inside, self.spread, 1.0), 0.0)
-            gains -= objective.factor * limit
+            gains = 0.5 * pulls**2 / np.where(inside, self.spread, 1.0) - objective.factor * limit
             gains[~inside] = -math.inf
-            chosen = int(np.argmax(gains)) if len(gains) else 0
-            if not len(gains) or not gains[chosen] > PROMISE * at.value:
+            if not gains.max(initial=-math.inf) > PROMISE * at.value:
                 return
+            chosen = int(np.argmax(gains))
             ridge = self._weights(at.theta, objective.potential) + self.unique
             ridge[chosen] = objective.eta + self.unique[chosen]
             moved = yield from self._minimise(at.theta, ridge)
             moved = yield from self._settle(moved)
-            there = objective.evaluate(moved)
-            if not there.value < (1.0 - PROMISE) * at.value:
+            before, at = at, objective.evaluate(moved)
+            if not at.value < (1.0 - PROMISE) * before.value:
                 return
-            at = there

@@ -24,9 +24,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from copy import copy, deepcopy
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from functools import partial
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -41,8 +42,8 @@ from majorant.solvers.base import Solver
 from majorant.status import Iterate, Vector
 
 Schedule: TypeAlias = Callable[[float], float]
-Rule: TypeAlias = Callable[[Vector, float], Vector]
-"""(d, α) ↦ what to subtract from θ; holds the memory of one run."""
+Memory: TypeAlias = dict[str, Any]
+"""What a run remembers of its steps, by name: arrays of the size of θ, and counts."""
 
 SCHEDULES: dict[str, Schedule] = {
     "constant": lambda epochs: 1.0,
@@ -89,9 +90,13 @@ class StochasticSolver(Solver):
         if self.weighting not in ("unbiased", "paper"):
             raise MajorantError(f"weighting must be 'unbiased' or 'paper', got {self.weighting!r}")
 
+    def memory(self, size: int) -> Memory:
+        """The memory of a run that begins, for θ of that size."""
+        return {}
+
     @abstractmethod
-    def rule(self, size: int) -> Rule:
-        """A fresh update rule for θ of that size."""
+    def update(self, memory: Memory, d: Vector, alpha: float) -> Vector:
+        """What to subtract from θ; the memory changes in place."""
 
     def default_step(self, smoothness: float) -> float:
         """α when none is given; `smoothness` bounds the curvature of every batch's estimate."""
@@ -114,7 +119,6 @@ class DescentState:
     steps: int
     largest_row: float
     memory: Mapping[str, Any]
-    """What the update rule remembers, by name: arrays of the size of θ, and counts."""
     generator: Mapping[str, Any]
     """The state of the random generator, as numpy gives it."""
 
@@ -147,30 +151,23 @@ class Descent:
 
     def follow(self, solver: StochasticSolver) -> None:
         """Take the steps of another solver from now on, which begins without a memory."""
-        self.solver = solver
-        self._rule = solver.rule(len(self.theta))
+        self.solver, self._memory = solver, solver.memory(len(self.theta))
 
     def copy(self) -> Descent:
         """Another one at the same point, for steps that may have to be taken back."""
-        twin = copy(self)  # the solver stays the same object, which `follow` need not be told again
-        twin.theta = self.theta.copy()
-        twin._rng, twin._rule = deepcopy(self._rng), deepcopy(self._rule)
-        return twin
+        return self.restored(self.solver, self.state())
 
     def state(self) -> DescentState:
         """All that `restored` needs to go on from here, besides the solver; the arrays are not copied."""
-        names = getattr(self._rule, "remembers", ())
-        memory = {name: getattr(self._rule, name) for name in names}
         generator = self._rng.bit_generator.state
-        return DescentState(self.theta, self.seen, self.steps, self.largest_row, memory, generator)
+        return DescentState(self.theta, self.seen, self.steps, self.largest_row, self._memory, generator)
 
     @classmethod
     def restored(cls, solver: StochasticSolver, state: DescentState) -> Descent:
         """The descent that was in this state, with the steps of this solver."""
         descent = cls(solver, state.theta, 0, state.seen)
         descent.steps, descent.largest_row = state.steps, state.largest_row
-        for name, value in state.memory.items():
-            setattr(descent._rule, name, copy(value))
+        descent._memory = {name: copy(value) for name, value in state.memory.items()}
         descent._rng.bit_generator.state = dict(state.generator)
         return descent
 
@@ -187,10 +184,10 @@ class Descent:
         leg = Leg(objective.potential, objective.factor, objective.eta, kappa, alpha, n_samples)
         order = self._rng.permutation(rows.n_parts).tolist()
         # Where the rows are on other machines, what comes back from there is a copy.
-        vars(self).update(vars(rows.carry(self, leg, order)))
+        vars(self).update(vars(rows.carry(self, partial(Descent.learn, leg=leg), order)))
 
-    def learn(self, block: Block, leg: Leg) -> None:
-        """Learn from every row of a block once, in random batches."""
+    def learn(self, block: Block, leg: Leg) -> Descent:
+        """Learn from every row of a block once, in random batches; return this descent."""
         solver, size = self.solver, min(self.solver.batch_size, leg.n_samples)
         schedule = solver.schedule if callable(solver.schedule) else SCHEDULES[solver.schedule]
         rows = self._rng.permutation(block.n_samples)
@@ -199,9 +196,11 @@ class Descent:
             batch = rows[start : start + size]
             d = block.loss(self.theta, batch).gradient
             d += len(batch) * leg.kappa * leg.penalty_gradient(self.theta)
-            self.theta -= self._rule(d / size, leg.alpha * schedule(self.seen / leg.n_samples))
+            alpha = leg.alpha * schedule(self.seen / leg.n_samples)
+            self.theta -= solver.update(self._memory, d / size, alpha)
             self.seen += len(batch)
             self.steps += 1
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,10 +213,6 @@ class Leg:
     kappa: float
     alpha: float
     n_samples: int
-
-    def __call__(self, descent: Descent, block: Block) -> Descent:
-        descent.learn(block, self)
-        return descent
 
     def penalty_gradient(self, theta: Vector) -> Vector:
         """∇f̃(θ), Eq. (eq:gradientreg); its last entry is zero."""
@@ -238,8 +233,8 @@ class SGD(StochasticSolver):
 
     name = "sgd"
 
-    def rule(self, size: int) -> Rule:
-        return _plain
+    def update(self, memory: Memory, d: Vector, alpha: float) -> Vector:
+        return alpha * d
 
 
 @dataclass(frozen=True)
@@ -254,8 +249,12 @@ class Momentum(StochasticSolver):
         # A steady gradient is amplified by 1/(1-β).
         return (1.0 - self.beta) / smoothness
 
-    def rule(self, size: int) -> Rule:
-        return _HeavyBall(self.beta, np.zeros(size))
+    def memory(self, size: int) -> Memory:
+        return {"m": np.zeros(size)}
+
+    def update(self, memory: Memory, d: Vector, alpha: float) -> Vector:
+        m = memory["m"] = self.beta * memory["m"] + d
+        return np.asarray(alpha * m)
 
 
 @dataclass(frozen=True)
@@ -271,49 +270,17 @@ class Adam(StochasticSolver):
     def default_step(self, smoothness: float) -> float:
         return 1e-3
 
-    def rule(self, size: int) -> Rule:
-        return _Moments(self, np.zeros(size), np.zeros(size))
+    def memory(self, size: int) -> Memory:
+        return {"m": np.zeros(size), "v": np.zeros(size), "t": 0}
+
+    def update(self, memory: Memory, d: Vector, alpha: float) -> Vector:
+        t = memory["t"] = memory["t"] + 1
+        m = memory["m"] = self.beta1 * memory["m"] + (1.0 - self.beta1) * d
+        v = memory["v"] = self.beta2 * memory["v"] + (1.0 - self.beta2) * d * d
+        corrected = np.sqrt(v / (1.0 - self.beta2**t)) + self.epsilon
+        return np.asarray(alpha / (1.0 - self.beta1**t) * m / corrected)
 
     @classmethod
     def examples(cls) -> tuple[Adam, ...]:
         # The usual step of 0.001 would need some thousand batches to get anywhere.
         return (cls(step=0.05, batch_size=8),)
-
-
-# The rules are classes, not closures, because the state of a stream can be pickled. What changes from step to
-# step is named in `remembers`.
-
-
-def _plain(d: Vector, alpha: float) -> Vector:
-    return alpha * d
-
-
-@dataclass
-class _HeavyBall:
-    remembers: ClassVar = ("m",)
-
-    beta: float
-    m: Vector
-
-    def __call__(self, d: Vector, alpha: float) -> Vector:
-        self.m *= self.beta
-        self.m += d
-        return alpha * self.m
-
-
-@dataclass
-class _Moments:
-    remembers: ClassVar = ("m", "v", "t")
-
-    settings: Adam
-    m: Vector
-    v: Vector
-    t: int = 0
-
-    def __call__(self, d: Vector, alpha: float) -> Vector:
-        beta1, beta2 = self.settings.beta1, self.settings.beta2
-        self.t += 1
-        self.m = beta1 * self.m + (1.0 - beta1) * d
-        self.v = beta2 * self.v + (1.0 - beta2) * d * d
-        corrected = np.sqrt(self.v / (1.0 - beta2**self.t)) + self.settings.epsilon
-        return alpha / (1.0 - beta1**self.t) * self.m / corrected

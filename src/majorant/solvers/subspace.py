@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import pinvh
 
+from majorant.linsolve import unit_diagonal
 from majorant.majorants import HalfQuadratic
 from majorant.objective import Objective
 from majorant.solvers.base import Solver
@@ -89,9 +90,5 @@ def _minimise_quadratic(B: Matrix, g: Vector) -> Vector:
     """
     if not np.all(np.isfinite(B)):
         return np.full(len(g), np.nan)  # the driver ends what overflows
-    diagonal = np.diagonal(B)
-    scale = np.where(diagonal > 0, 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
-    eigenvalues, V = eigh(B * np.outer(scale, scale))
-    kept = eigenvalues > 1e-12
-    coordinates = V[:, kept].T @ (scale * g)
-    return np.asarray(-scale * (V[:, kept] @ (coordinates / eigenvalues[kept])))
+    scaled, scale = unit_diagonal(B)
+    return np.asarray(-scale * (pinvh(scaled, atol=1e-12, rtol=0.0) @ (scale * g)))

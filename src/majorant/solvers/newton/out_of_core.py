@@ -11,7 +11,7 @@ so that the whole step, which is right nearly always, brings the next model alon
 part of it is known, and one more pass brings the model there.
 
 Up to 3,000² entries of H, for all classes together, travel with a pass. If that is room for all features, all
-may move, and H is not asked for while steps do well without (`sampled_hessian.py`). If it is not, and zero
+may move, and H is not asked for while steps do well without (see below). If it is not, and zero
 can hold a pull, |∂_j loss| ≤ c_j φ'(0+), the features W that may move are chosen before the pass, from the
 gradient at θ (`features_to_watch`); all others stay. A feature that begins to violate the optimality
 conditions outside of W is in the W of the next pass, and moves in the step after it. (The gradient is
@@ -27,14 +27,34 @@ Where zero can hold nothing and all features are too many, Newton's equations ar
 gradients, each of whose products is a pass: for the same text and ℓ2, 84 passes with λ = 1 (`mm-subspace`
 974) and 14 with λ = 100 (134). (The curvature of a sample in memory as the preconditioner did not pay: with a
 sixteenth of the rows it took 95 passes; only with a quarter of them fewer, 47.)
+
+H is most of the work of a pass, p² operations for a row of p entries where the loss and its gradient take 4p,
+and most of what a block answers. So H is not asked for while steps do well without. Since H was known last,
+at θ₀, some rows have become active, and others are not any more; both are few near the end. What they change
+is told by the sample S that the way has begun with (`subsample_start.py`), in memory:
+
+    H(θ) ≈ H(θ₀) + H_S(θ) - H_S(θ₀).
+
+Let H be the curvature of a quadratic loss, Ĥ what is taken for it, and (1 - δ) H ≼ Ĥ ≼ (1 + δ) H. Then a step
+from θ to θ⁺ leaves no more than δ / (1 - δ) of the distance to the minimum θ*, measured by H: the penalty is
+convex, so the conditions for θ⁺ and θ* give
+
+    (θ⁺ - θ*)·Ĥ (θ⁺ - θ*) ≤ (θ⁺ - θ*)·(Ĥ - H)(θ - θ*).
+
+Of a sample alone, of m normal rows, δ is about 2 √(p / m); here only the rows that have changed sides count.
+When the models do not promise less and less quickly, the next pass brings H along.
+
+(With a choice of features this was tried and did not pay: the choice changes with every step, and of 5 passes
+with H 3 were left on text, for one pass more; 10 of 10 with 2,000 features in play, for 4 more.)
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,11 +67,10 @@ from majorant.rows.block import Block
 from majorant.rows.protocol import totals
 from majorant.solvers.line_search import ROUNDING, SUFFICIENT
 from majorant.solvers.newton import tuning
-from majorant.solvers.newton.newton_equations import Hessians, PenaltyCurvature
+from majorant.solvers.newton.newton_equations import Hessians, PenaltyCurvature, product_with
 from majorant.solvers.newton.quadratic_subproblem import minimise_from_kink, minimise_model
-from majorant.solvers.newton.sampled_hessian import SampledHessian, large_enough
 from majorant.solvers.newton.working_set import features_to_watch
-from majorant.status import Evaluated, Vector
+from majorant.status import Evaluated, Matrix, Vector
 
 Features = NDArray[np.intp]
 
@@ -72,12 +91,13 @@ class View:
     shorter: Vector
 
     def __add__(self, other: View) -> View:
-        return View(
-            self.loss + other.loss,
-            self.gradient + other.gradient,
-            self.triangle + other.triangle,
-            self.shorter + other.shorter,
-        )
+        return View(*map(add, vars(self).values(), vars(other).values()))
+
+    def hessian(self) -> Matrix:
+        """H, the intercept last."""
+        # LAPACK goes by columns, so our rows are the upper triangle.
+        upper, _ = dtpttr(math.isqrt(2 * len(self.triangle)), self.triangle)
+        return np.asarray(upper + np.triu(upper, 1).T)
 
 
 def view(chosen: Features | None, theta: Vector, d: Vector | None, block: Block) -> View:
@@ -108,40 +128,32 @@ def view(chosen: Features | None, theta: Vector, d: Vector | None, block: Block)
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What a pass brings for all classes, and the features that the Hessians are of: None for all."""
+    """What a pass brings for all classes.
 
-    views: Sequence[View]
+    `chosen` are the features that the Hessians are of: None for all. `shorter` are the losses at shorter
+    steps.
+    """
+
+    at: Evaluated
     chosen: Features | None
-
-    @property
-    def loss(self) -> float:
-        """Of all classes."""
-        return sum(view.loss for view in self.views)
-
-    @property
-    def shorter(self) -> Vector:
-        """The losses of all classes at shorter steps."""
-        return np.asarray(np.sum([view.shorter for view in self.views], axis=0))
-
-    @property
-    def gradient(self) -> Vector:
-        """Of the loss."""
-        return np.concatenate([view.gradient for view in self.views])
-
-    def hessians(self) -> Hessians:
-        """H, (C, n, n), the intercepts last."""
-        p = math.isqrt(2 * len(self.views[0].triangle))
-        # LAPACK goes by columns, so our rows are the upper triangle.
-        uppers = [dtpttr(p, view.triangle)[0] for view in self.views]
-        return np.stack([upper + np.triu(upper, 1).T for upper in uppers])
+    hessians: Hessians
+    shorter: Vector
 
 
 def look(objective: Objective, chosen: Features | None, theta: Vector, d: Vector | None = None) -> Seen:
     """One pass: what is to be seen at θ, at the end of the step d."""
     thetas = objective.matrix(theta)
-    moves = [None] * len(thetas) if d is None else list(objective.matrix(d))
+    moves = [None] * len(thetas) if d is None else objective.matrix(d)
     questions = [partial(view, chosen, row, move) for row, move in zip(thetas, moves, strict=True)]
-    return Seen(totals(objective.classes, questions), chosen)
+    views: list[View] = totals(objective.classes, questions)
+    value = sum(view.loss for view in views) + objective.penalty(theta)
+    gradient = np.concatenate([view.gradient for view in views])
+    return Seen(
+        Evaluated(theta, value, gradient, carried=chosen is None),
+        chosen,
+        np.stack([view.hessian() for view in views]),
+        np.sum([view.shorter for view in views], axis=0),
+    )
 
 
 # The step -------------------------------------------------------------------------------------------------
@@ -153,27 +165,19 @@ def enough(at: Evaluated, t: float, predicted: float, reached: float) -> bool:
 
 
 def step(
-    objective: Objective,
-    at: Evaluated,
-    target: Vector,
-    predicted: float,
-    look: Callable[[Vector, Vector | None], Seen],
-) -> tuple[Vector, float, Seen] | None:
-    """Where the step leads, Φ and what is seen there; None if Φ does not fall on the way."""
+    objective: Objective, chosen: Features | None, at: Evaluated, target: Vector, predicted: float
+) -> Seen | None:
+    """What is seen where the step leads; None if Φ does not fall on the way."""
     d = target - at.theta
     whole = 1.0
     while whole > 1e-10:
-        end = at.theta + whole * d
-        seen = look(end, whole * d)
-        reached = seen.loss + objective.penalty(end)
-        if enough(at, whole, predicted, reached):
-            return end, reached, seen
+        seen = look(objective, chosen, at.theta + whole * d, whole * d)
+        if enough(at, whole, predicted, seen.at.value):
+            return seen
         for part, loss in zip(tuning.SHORTER_PARTS, seen.shorter.tolist(), strict=True):
-            t = whole * part
-            between = at.theta + t * d
-            if enough(at, t, predicted, loss + objective.penalty(between)):
-                seen = look(between, None)
-                return between, seen.loss + objective.penalty(between), seen
+            between = at.theta + whole * part * d
+            if enough(at, whole * part, predicted, loss + objective.penalty(between)):
+                return look(objective, chosen, between)
         whole *= tuning.SHORTER_PARTS[-1] / 2.0
     return None
 
@@ -193,11 +197,8 @@ def all_may_move(objective: Objective) -> bool:
 
 def zero_holds(objective: Objective) -> bool:
     """Whether few features matter, since zero can hold a pull: at a kink, or at one that is rounded."""
-    potential = objective.potential
-    kinked = not potential.smooth
-    if len(objective.classes) == 1:
-        kinked |= any(not surrogate.smooth for surrogate in potential.surrogates(1.0))
-    return kinked
+    rounded = () if objective.other_classes else objective.potential.surrogates(1.0)
+    return not all(potential.smooth for potential in (objective.potential, *rounded))
 
 
 def descend(objective: Objective, start: Evaluated, sample: Objective | None = None) -> Iterator[Evaluated]:
@@ -212,20 +213,19 @@ def descend(objective: Objective, start: Evaluated, sample: Objective | None = N
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """A point, the features that may move from there, and the Hessian of these.
+    """A point, and what was seen last: here, or at a point before.
 
     `error` says by how much the fall of Φ to here was another than the model had predicted, relatively.
     """
 
     at: Evaluated
-    chosen: Features | None
-    hessian: SampledHessian
+    seen: Seen
     error: float = 1.0
 
     @property
     def stale(self) -> bool:
         """Whether the Hessian is that of another point."""
-        return self.hessian.theta is not self.at.theta
+        return self.seen.at is not self.at
 
 
 class _Passes:
@@ -233,38 +233,49 @@ class _Passes:
 
     def __init__(self, objective: Objective, sample: Objective | None) -> None:
         self.objective, self.all = objective, all_may_move(objective)
-        self.of_sample: Callable[[Vector], Hessians] | None = None
-        if sample is not None and self.all and large_enough(sample.rows, objective.width):
-            self.of_sample = lambda theta: look(sample, None, theta).hessians()
+        self.of_sample: Callable[[Evaluated], Hessians] | None = None
+        # A small sample cannot tell how a Hessian changes.
+        least = tuning.SAMPLED_ROWS_PER_FEATURE * objective.width
+        if sample is not None and self.all and sample.rows.n_samples >= least:
+            # The two last: of the point, and of the one where H is known.
+            self.of_sample = lru_cache(2)(lambda at: look(sample, None, at.theta).hessians)
         # The fall of Φ that the last model has promised. ∞ means: trust the next approximate Hessian whatever
         # its model promises.
         self.trusted = math.inf if objective.potential.convex else 0.0
         self.last = self.trusted
 
     def iterates(self, start: Evaluated) -> Iterator[Evaluated]:
-        here = self._look(start.theta, None if self.all else self._choose(start))
+        here = self._look(start)
         while True:
             yield here.at
             here = self._after(here)
 
-    def _choose(self, at: Evaluated) -> Features:
+    def _choose(self, at: Evaluated) -> Features | None:
+        """The features that may move, by the gradient at a point; None for all."""
+        if self.all:
+            return None
         most = room(self.objective)
         return features_to_watch(self.objective, at, tuning.PASS_FIRST, tuning.PASS_GROWTH, most)
 
-    def _look(self, theta: Vector, chosen: Features | None) -> _Point:
-        seen = look(self.objective, chosen, theta)
-        return self._arrived(theta, seen.loss + self.objective.penalty(theta), seen)
+    def _look(self, at: Evaluated, target: Evaluated | None = None) -> _Point:
+        seen = look(self.objective, self._choose(target or at), at.theta)
+        return _Point(seen.at, seen)
 
-    def _arrived(self, theta: Vector, value: float, seen: Seen, error: float = 1.0) -> _Point:
-        at = Evaluated(theta, value, seen.gradient, carried=self.all)
-        return _Point(at, seen.chosen, SampledHessian(theta, seen.hessians(), self.of_sample), error)
+    def _hessians(self, here: _Point) -> Hessians:
+        """H(θ₀) + H_S(θ) - H_S(θ₀), if there is a sample."""
+        H = here.seen.hessians
+        if self.of_sample is None or not here.stale:
+            return H
+        moved = H + self.of_sample(here.at) - self.of_sample(here.seen.at)
+        # A sample that knows no better than to take half of a curvature away is no help.
+        return moved if np.all(np.einsum("cii->ci", moved) >= 0.5 * np.einsum("cii->ci", H)) else H
 
     def _after(self, here: _Point) -> _Point:
         """The end of a step; if none of the chosen features moves, others are; if none of these, θ."""
         target = self._minimised(here)
         if here.stale and not here.at.value - target.value > ROUNDING * abs(here.at.value):
             # Rows that were not active where H was known may be all that a feature has: it was blind.
-            here = self._look(here.at.theta, None)
+            here = self._look(here.at)
             target = self._minimised(here)
         promised = here.at.value - target.value
         quick = self.all and promised <= tuning.REUSED_HESSIAN_FALL * self.last
@@ -275,43 +286,40 @@ class _Passes:
                 return replace(here, at=there)
         moved = None if quick and here.stale else self._step(here, target)
         if moved is None and (here.stale or not self.all):
-            here = self._look(here.at.theta, None if self.all else self._choose(target))
+            here = self._look(here.at, target)
             target = self._minimised(here)
             moved = self._step(here, target)
         if moved is None:  # what is yielded again ends the run
             return here
         promised = here.at.value - target.value
-        error = abs(here.at.value - moved[1] - promised) / promised if promised > 0.0 else 1.0
+        error = abs(here.at.value - moved.at.value - promised) / promised if promised > 0.0 else 1.0
         # A fresh Hessian is trusted once if the last predicted decrease was nearly right.
         self.last = self.trusted if not quick and error <= tuning.RIGHT_MODEL_ERROR else promised
-        return self._arrived(*moved, error)
+        return _Point(moved.at, moved, error)
 
-    def _step(self, here: _Point, target: Evaluated) -> tuple[Vector, float, Seen] | None:
-        chosen = None if self.all else self._choose(target)
+    def _step(self, here: _Point, target: Evaluated) -> Seen | None:
         promised = here.at.value - target.value
-        return step(self.objective, here.at, target.theta, promised, partial(look, self.objective, chosen))
+        return step(self.objective, self._choose(target), here.at, target.theta, promised)
 
     def _minimised(self, here: _Point) -> Evaluated:
         """The minimiser of the model on the chosen features; Φ and the gradient there by the model."""
-        objective, at = self.objective, here.at
-        H = here.hessian.near(at.theta)
-        if here.chosen is None:
+        objective, at, chosen, H = self.objective, here.at, here.seen.chosen, self._hessians(here)
+        if chosen is None:
             found, predicted = minimise_model(objective, H, at, tuning.PASS_MODEL_ACCURACY)
             return Evaluated(found, at.value - predicted, at.loss_gradient, carried=True)
-        where = np.append(here.chosen, objective.width - 1)
+        where = np.append(chosen, objective.width - 1)
         theta, gradient = objective.matrix(at.theta.copy()), objective.matrix(at.loss_gradient.copy())
         part = Evaluated(theta[:, where].ravel(), at.value, gradient[:, where].ravel())
-        restricted = replace(objective, penalty_factor=objective.factor[here.chosen])
+        restricted = replace(objective, penalty_factor=objective.factor[chosen])
         if objective.potential.smooth:
             found, predicted = minimise_from_kink(restricted, H, part)
-            moved, alone = _alone(objective, at, here.chosen)
+            moved, alone = _alone(objective, at, chosen)
             theta, predicted = objective.matrix(moved), predicted + alone
         else:
             accuracy = min(max(here.error, tuning.FINEST_PASS_MODEL_ACCURACY), tuning.MODEL_ACCURACY)
             found, predicted = minimise_model(restricted, H, part, accuracy)
-        move = found.reshape(len(H), -1) - part.theta.reshape(len(H), -1)
-        theta[:, where] = found.reshape(len(H), -1)
-        gradient[:, where] += np.einsum("cij,cj->ci", H, move)
+        theta[:, where] = restricted.matrix(found)
+        gradient[:, where] += restricted.matrix(product_with(H, found - part.theta))
         return Evaluated(theta.ravel(), at.value - predicted, gradient.ravel(), carried=True)
 
 
@@ -342,29 +350,23 @@ def _product(theta: Vector, d: Vector, block: Block) -> Vector:
     return block.active_product(block.image(theta) < 1.0, d)
 
 
+def _product_of_all(objective: Objective, theta: Vector, penalty: PenaltyCurvature, d: Vector) -> Vector:
+    """The Hessian of Φ at θ times d: one pass."""
+    pairs = zip(objective.matrix(theta), objective.matrix(d), strict=True)
+    answers = totals(objective.classes, [partial(_product, row, move) for row, move in pairs])
+    return penalty.add_product(d, np.concatenate(answers))
+
+
 def newton_cg_pass_iterates(objective: Objective, start: Evaluated) -> Iterator[Evaluated]:
     """Truncated Newton: a pass for each product and for each step that is right at once."""
     nothing = np.zeros(0, dtype=np.intp)
     seen = look(objective, nothing, start.theta)
-    at = Evaluated(start.theta, seen.loss + objective.penalty(start.theta), seen.gradient)
-    several = len(objective.classes) > 1
+    steps = tuning.JOINT_CG_PASSES if objective.other_classes else MAX_STEPS
     while True:
-        yield at
-        here, gradient = objective.matrix(at.theta), objective.gradient(at)
-        penalty = PenaltyCurvature(objective, at.theta)
-
-        def product(
-            d: Vector, here: NDArray[np.float64] = here, penalty: PenaltyCurvature = penalty
-        ) -> Vector:
-            pairs = zip(here, objective.matrix(d), strict=True)
-            answers = totals(objective.classes, [partial(_product, row, move) for row, move in pairs])
-            return penalty.add_product(d, np.concatenate(answers))
-
+        yield (at := seen.at)
+        gradient, penalty = objective.gradient(at), PenaltyCurvature(objective, at.theta)
+        product = partial(_product_of_all, objective, at.theta, penalty)
         preconditioner = penalty.preconditioner(2.0 * objective.rows.gram_diagonal[np.newaxis])
-        steps = tuning.JOINT_CG_PASSES if several else MAX_STEPS
         d = -conjugate_gradients(product, gradient, preconditioner, max_steps=steps)
-        promised = -0.5 * float(gradient @ d)
-        moved = step(objective, at, at.theta + d, promised, partial(look, objective, nothing))
-        if moved is not None:  # else what is yielded again ends the run
-            theta, value, seen = moved
-            at = Evaluated(theta, value, seen.gradient)
+        # What is yielded again ends the run.
+        seen = step(objective, nothing, at, at.theta + d, -0.5 * float(gradient @ d)) or seen

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -67,9 +68,7 @@ def iterates_out_of_core(
 
 def _after(problem: Objective, start: Evaluated) -> Iterator[Iterate]:
     """The iterates after the start."""
-    iterates = descend(problem, start)
-    next(iterates)
-    yield from iterates
+    return islice(descend(problem, start), 1, None)
 
 
 def _solution(
