@@ -344,3 +344,19 @@ def test_the_loss_of_a_class_that_weighs_next_to_nothing_is_accurate(layout):
         mine = y == label
         slopes = -2.0 * (s * y * (1.0 - y * 0.1))[mine]
         np.testing.assert_allclose(light.gradient[:-1], slopes @ X[mine], rtol=1e-10)
+
+
+def test_renumbering_columns_ignores_what_stands_behind_the_rows():
+    """A copy of some columns has a place to spare, with any number in it."""
+    from majorant.rows.csr import CsrBlock
+
+    data, indices = np.array([1.0, 2.0, np.nan]), np.array([0, 2, 2**32 - 1], dtype=np.uint32)
+    ends = np.array([0, 1, 2], dtype=np.uint64)
+    y = np.array([1.0, -1.0])
+    block = CsrBlock((data, indices, ends[:-1], ends[1:]), 3, y, np.ones(2), intercept=True, ones=False)
+    narrow = block.renumbered(np.array([0, 2]))
+    assert narrow.n_features == 2
+    assert np.array_equal(
+        narrow.image(np.array([3.0, 5.0, 7.0])), block.image(np.array([3.0, 0.0, 5.0, 7.0]))
+    )
+    assert np.array_equal(narrow.design(), block.design()[:, [0, 2, 3]])
