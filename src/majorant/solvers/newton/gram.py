@@ -29,12 +29,12 @@ from majorant.status import Evaluated, Vector
 def gram_iterates(objective: Objective, classes: Sequence[MemoryRows], theta: Vector) -> Iterator[Evaluated]:
     """Newton's method with the exact curvature of the active rows."""
     quadratic = _left_by_the_last_run(objective, theta)
-    accuracy = tuning.MODEL_ACCURACY if quadratic is None else tuning.FINEST_MODEL_ACCURACY
+    near = quadratic is not None
     quadratic = quadratic or ActiveQuadratic(classes, theta)
     kept = classes[0].kept
     kept.pop(ActiveQuadratic, None)
     try:
-        yield from _steps(objective, quadratic, theta, accuracy)
+        yield from _steps(objective, quadratic, theta, near=near)
     finally:
         kept[ActiveQuadratic] = quadratic
 
@@ -67,12 +67,14 @@ def _evaluated(objective: Objective, quadratic: ActiveQuadratic, theta: Vector) 
 
 
 def _steps(
-    objective: Objective, quadratic: ActiveQuadratic, theta: Vector, accuracy: float
+    objective: Objective, quadratic: ActiveQuadratic, theta: Vector, *, near: bool
 ) -> Iterator[Evaluated]:
+    """Newton's iterates from θ; `near`: a run on these rows has ended there."""
     at = _evaluated(objective, quadratic, theta)
+    accuracy = tuning.FINEST_MODEL_ACCURACY if near else tuning.MODEL_ACCURACY
     while True:
         yield at
-        target, predicted = minimise_model(objective, quadratic.H, at, accuracy)
+        target, predicted = minimise_model(objective, quadratic.H, at, accuracy, signs_known=near)
         if predicted <= tuning.LAST_STEP_FALL * at.value and not np.array_equal(target, at.theta):
             ahead = objective.evaluate(target)
             if ahead.value < at.value:
@@ -80,13 +82,13 @@ def _steps(
                 yield ahead
                 # The tolerance is smaller than that: the margins follow, and steps go on from there.
                 at = ahead
-                target, predicted = minimise_model(objective, quadratic.H, at, accuracy)
+                target, predicted = minimise_model(objective, quadratic.H, at, accuracy, signs_known=near)
         moved, value = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
         if np.array_equal(moved, at.theta) and not quadratic.fresh:
             # No way down in what was carried; is there one in the truth?
             quadratic.refresh(at.theta)
             at = _evaluated(objective, quadratic, at.theta)
-            target, predicted = minimise_model(objective, quadratic.H, at, accuracy)
+            target, predicted = minimise_model(objective, quadratic.H, at, accuracy, signs_known=near)
             moved, value = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
         error = abs(at.value - value - predicted) / predicted if predicted > 0.0 else 1.0
         accuracy = max(tuning.MODEL_ACCURACY_PER_ERROR * error, tuning.FINEST_MODEL_ACCURACY)

@@ -11,8 +11,8 @@ would take more passes over the data.
 singular model would take eigenvectors (0.2 s a step for 865 features). If the interior-point method suits the
 problem, `minimise_smooth` stops there instead; θ then stands still, and `or_interior_point` takes over.
 `minimise_kinked`: rounds of coordinate sweeps, which find the signs, and a Cholesky solve on the support,
-which finds the values (sweeps alone crawl when features are correlated); near the end, or along a path, the
-solve comes first. φ is replaced by its tangent in |w|.
+which finds the values (sweeps alone crawl when features are correlated); along a path of strengths, the solve
+comes first. φ is replaced by its tangent in |w|.
 `minimise_groups`: the same for several classes, whose features are not zero together: their norms are smooth
 on the support, where `minimise_smooth` takes the place of the solve.
 `minimise_from_kink`: `minimise_smooth` from where `minimise_kinked` leads for a surrogate with a kink
@@ -51,13 +51,21 @@ JITTERS = (1e-10, 1e-6)
 
 
 def minimise_model(
-    objective: Objective, H: Hessians, at: Evaluated, accuracy: float = tuning.MODEL_ACCURACY
+    objective: Objective,
+    H: Hessians,
+    at: Evaluated,
+    accuracy: float = tuning.MODEL_ACCURACY,
+    *,
+    signs_known: bool = False,
 ) -> tuple[Vector, float]:
-    """A point where the model at θ is nearly least, and by how much it is lower there."""
+    """A point where the model at θ is nearly least, and by how much it is lower there.
+
+    `signs_known`: most coefficients of one class are likely to keep their signs.
+    """
     if objective.potential.smooth:
         return minimise_smooth(objective, H, at, accuracy=accuracy)
     if len(H) == 1:
-        return minimise_kinked(objective, H[0], at, accuracy)
+        return minimise_kinked(objective, H[0], at, accuracy, signs_known=signs_known)
     return minimise_groups(objective, H, at, accuracy)
 
 
@@ -150,18 +158,21 @@ def minimise_from_kink(objective: Objective, H: Hessians, at: Evaluated) -> tupl
 
 
 def minimise_kinked(
-    objective: Objective, H: Matrix, at: Evaluated, accuracy: float = tuning.MODEL_ACCURACY
+    objective: Objective,
+    H: Matrix,
+    at: Evaluated,
+    accuracy: float = tuning.MODEL_ACCURACY,
+    *,
+    signs_known: bool = False,
 ) -> tuple[Vector, float]:
-    """Coordinate descent, and Cholesky on the support."""
+    """Coordinate descent, and Cholesky on the support, which comes first if the signs are known."""
     from majorant.solvers.newton.model_kernels import descend_on_model, minimise_on_model
 
     slopes, ridge = objective.tangent_slopes(at.theta), objective.ridge
     model = _KinkedModel(H, at, slopes, ridge)
-    # Where the last model was right, so are the signs, as a rule.
-    signs_known = accuracy <= tuning.SIGNS_KNOWN_ACCURACY and len(H) > tuning.SIGNS_KNOWN_FEATURES
-    first = (
-        model.solve_on_support(at.theta, at.loss_gradient) if signs_known else (at.theta, at.loss_gradient)
-    )
+    first = at.theta, at.loss_gradient
+    if signs_known and len(H) > tuning.SIGNS_KNOWN_FEATURES:
+        first = model.solve_on_support(*first)
     theta, r = np.empty((2, len(H)))
     # Sweeps over few features cost next to nothing beside a call of LAPACK.
     sweeps = _sweeps(len(H) ** 2)
