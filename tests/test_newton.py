@@ -403,6 +403,17 @@ def test_a_working_set_is_for_dense_rows_a_kink_and_many_features_or_a_start():
     assert engine_of(random_sparse(3000, 50), L1(1.0), start=True) == "gram"
 
 
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_run_that_goes_on_from_another_has_the_gram_matrix_of_all_features(warm):
+    X, y = wide(n=900, p=220)
+    rows = MemoryRows(X, y)
+    strong = Objective(rows, L1(60.0))
+    start = solve(Newton(), strong).iterate.theta if warm else np.zeros(221)
+    rows.kept.clear()
+    solve(Newton(), Objective(rows, L1(50.0)), start)
+    assert (ActiveQuadratic in rows.kept) == warm
+
+
 def test_columns_are_for_kinks_where_the_gram_matrix_is_singular_and_not_small():
     X = np.zeros((200, 60))
     assert engine_of(X[:120], L1(1.0)) == "cd"
