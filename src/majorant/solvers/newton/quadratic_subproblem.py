@@ -169,10 +169,9 @@ def minimise_kinked(
     from majorant.solvers.newton.model_kernels import descend_on_model, minimise_on_model
 
     slopes, ridge = objective.tangent_slopes(at.theta), objective.ridge
-    model = _KinkedModel(H, at, slopes, ridge)
     first = at.theta, at.loss_gradient
     if signs_known and len(H) > tuning.SIGNS_KNOWN_FEATURES:
-        first = model.solve_on_support(*first)
+        first = _KinkedModel(H, at, slopes, ridge).solve_on_support(*first)
     theta, r = np.empty((2, len(H)))
     # Sweeps over few features cost next to nothing beside a call of LAPACK.
     sweeps = _sweeps(len(H) ** 2)
@@ -181,6 +180,7 @@ def minimise_kinked(
     )
     if worst <= goal:
         return theta, max(fall, 0.0)
+    model = _KinkedModel(H, at, slopes, ridge)
     for _ in range(tuning.MODEL_ROUNDS - 1):
         check()
         theta, r = model.solve_on_support(theta, r)
