@@ -299,7 +299,7 @@ def test_costs_count_flops_and_entries():
         kinked = replace(objective, potential=L1(1.0))
         assert np.isclose(costs.gram_ns(kinked, classes), build + t.GRAM_STEPS * (once + sweeps))
         factorise = t.FLOP_NS * 40**3 / 3
-        assert np.isclose(costs.dual_ns(classes), dual_build + t.GRAM_STEPS * (once + factorise))
+        assert np.isclose(costs.dual_ns(classes), dual_build + t.DUAL_STEPS * (once + factorise))
         assert np.isclose(costs.product_ns(objective, classes), 2 * once + t.VECTOR_NS * 30)
         entries = X.nnz if objective is sparse else 40 * 30
         sweeps = t.SWEEP_NS * t.CD_SWEEPS_PER_LOOK * entries
@@ -430,7 +430,8 @@ def test_an_engine_that_has_spent_its_budget_hands_over_to_one_that_factorises(p
     X = rng.standard_normal((300, 1)) + 0.05 * rng.standard_normal((300, 40))
     y = np.where(X[:, 0] - X[:, 1] + 0.05 * rng.standard_normal(300) > 0.0, 1.0, -1.0)
     objective = Objective(MemoryRows(sp.csr_matrix(X), y), potential)
-    monkeypatch.setattr(tuning, "GRAM_STEPS", 1e3)  # so that the others are chosen first
+    for steps in ("GRAM_STEPS", "DUAL_STEPS"):  # so that the others are chosen first
+        monkeypatch.setattr(tuning, steps, 1e3)
     assert Newton().choose_engine(objective, np.zeros(41)) in (cd_iterates, newton_cg_iterates)
     handed = []
     gram = newton.gram_iterates
@@ -634,9 +635,10 @@ def test_a_faint_penalty_starts_from_a_faint_ridge_and_never_rises():
 
 
 @pytest.mark.parametrize("start", ["zero", "elsewhere"])
-@pytest.mark.parametrize("potential", [L2(0.1), Hyperbolic(0.5, 1e-2)])
+@pytest.mark.parametrize("potential", [L1(0.5), L2(0.1), Hyperbolic(0.5, 1e-2)])
 @pytest.mark.parametrize("cuts", [None, (30,)])
 def test_features_that_no_row_has_are_left_out(potential, start, cuts, monkeypatch):
+    """Callbacks and results have all features all the same."""
     X, y = wide(n=80, p=60)
     X[np.abs(X) < 0.8] = 0.0
     X[:, 1::3] = X[:, 2::3] = 0.0
@@ -652,10 +654,19 @@ def test_features_that_no_row_has_are_left_out(potential, start, cuts, monkeypat
     objective = Objective(rows, potential, penalty_factor=np.linspace(0.5, 1.5, 60))
     theta = np.zeros(61)
     theta[0 if start == "zero" else 1] = 0.1  # of a feature that occurs, or of one that does not
-    solver = Newton(gram_features=0)
-    result = solve(solver, objective, theta, tol=1e-9)
+    solver, shown = Newton(gram_features=0), []
+
+    class Watch(Callback):
+        def on_iterate(self, at, record):
+            shown.append((at, record))
+
+    result = solve(solver, objective, theta, tol=1e-9, callbacks=[Watch()])
     assert result.status is Status.CONVERGED
-    assert bool(seen) or start == "elsewhere"
+    assert bool(seen) == (start == "zero")
+    assert shown
+    for at, record in shown:
+        assert record.objective == pytest.approx(objective.evaluate(at.theta).value + objective.constant)
+    assert np.allclose(result.iterate.loss_gradient, rows.loss(result.iterate.theta).gradient, atol=1e-9)
     for part in seen:
         assert part.n_features == 20
         assert np.shares_memory(part.drawn[0]._entries[0], X.data)
@@ -694,3 +705,13 @@ def test_a_step_that_is_likely_the_last_leaves_the_margins_behind():
     assert quadratic.is_near(result.iterate.theta)
     assert not quadratic.is_at(result.iterate.theta)
     assert not result.iterate.carried
+
+
+def test_classes_share_the_column_numbers_of_the_features_that_occur():
+    X, y = wide(n=80, p=60)
+    X[np.abs(X) < 0.8] = X[:, ::2] = 0.0
+    rows = MemoryRows(sp.csr_array(X), y)
+    occurring = np.arange(1, 60, 2)
+    parts = [each.without_empty_columns(occurring) for each in (rows, rows.relabelled(-y, np.ones(80)))]
+    assert np.shares_memory(*(part.drawn[0]._entries[1] for part in parts))
+    assert rows.without_empty_columns(occurring) is parts[0]

@@ -44,6 +44,8 @@ class CsrBlock(Block):
         self._csr = (None if ones else entries[0], *entries[1:])
         self._n_features = n_features
         self.sparse_entries = int((entries[3] - entries[2]).sum())
+        # Features, and the column numbers among these: shared with the blocks of other classes.
+        self._renumbered: list[NDArray[Any]] = []
 
     @classmethod
     def of(cls, X: Any, y: Vector, s: Vector, *, intercept: bool) -> CsrBlock:
@@ -172,10 +174,13 @@ class CsrBlock(Block):
         entries of the first feature, where they change nothing.
         """
         data, indices, starts, stops = self._entries
-        position = np.zeros(self.n_features, dtype=np.uint32)
-        position[chosen] = np.arange(len(chosen), dtype=np.uint32)
-        # Behind the rows of a copy there is a place to spare, whose number may be anything: hence "clip".
-        entries = (data, position.take(indices, mode="clip"), starts, stops)
+        known = self._renumbered
+        if not known or not np.array_equal(known[0], chosen):
+            position = np.zeros(self.n_features, dtype=np.uint32)
+            position[chosen] = np.arange(len(chosen), dtype=np.uint32)
+            # Behind the rows of a copy there is a place to spare, whose number may be anything: hence "clip".
+            known[:] = chosen, position.take(indices, mode="clip")
+        entries = (data, known[1], starts, stops)
         return CsrBlock(entries, len(chosen), self.y, self.s, intercept=self.b > 0, ones=self._csr[0] is None)
 
     @classmethod

@@ -74,10 +74,14 @@ class MemoryRows(Rows):
         """The same sparse rows with these features, which have all entries; the entries are not copied."""
         from majorant.rows.csr import CsrBlock  # imports numba
 
+        known: MemoryRows | None = self.kept.get(MemoryRows)
+        if known is not None:  # the same features: those that are not empty
+            return known
         part = self.of([block.renumbered(chosen) for block in self.drawn if isinstance(block, CsrBlock)])
         part._cut_by_user = self._cut_by_user
         part.blocks = part.partition()
         part._know_columns_of(self, chosen)
+        self.kept[MemoryRows] = part
         return part
 
     @property

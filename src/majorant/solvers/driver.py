@@ -17,6 +17,7 @@ from majorant.interrupts import CtrlC, check, ending_on, undisturbed
 from majorant.objective import Objective
 from majorant.solvers.base import Solver, require_suitable
 from majorant.solvers.certify import certify
+from majorant.solvers.narrowing import Narrowing
 from majorant.status import (
     Certificate,
     Evaluated,
@@ -87,14 +88,19 @@ def solve(
         callback.on_begin(problem, tol)
     resumed = next((c.start_theta for c in callbacks if c.start_theta is not None), theta)
     start = objective.start() if resumed is None else resumed
+    narrowing = Narrowing.of(objective, start) if solver.exact else None
+    if narrowing is not None:
+        problem, start = narrowing.objective, narrowing.narrow(start)
     patience = math.inf if solver.stochastic else IDLE
-    run = _Run(objective, tol, callbacks, patience=patience, thorough=solver.exact)
+    run = _Run(problem, tol, callbacks, narrowing, patience=patience, thorough=solver.exact)
     try:
         # Overflow ends in values that are not finite, which are looked for; a warning would say less.
         with np.errstate(over="ignore", invalid="ignore"), one_thread():
             status = run.follow(_iterates(solver, problem, start, seed), max_iter)
             with undisturbed():
                 result = run.result(status, start)
+        if narrowing is not None:
+            result = narrowing.widen_result(result)
     except ClusterLostError as error:
         error.theta = None if run.last is None else run.last.theta
         raise
@@ -116,11 +122,12 @@ class _Run:
         objective: Objective,
         tol: float,
         callbacks: Sequence[Callback],
+        narrowing: Narrowing | None,
         patience: float,
         thorough: bool,
     ) -> None:
         self.objective, self.tol, self.callbacks, self.patience = objective, tol, callbacks, patience
-        self.thorough = thorough
+        self.narrowing, self.thorough = narrowing, thorough
         self.clock, self.history = Stopwatch(), History()
         self.last: Evaluated | None = None
         self.certificate = Certificate(math.nan)
@@ -176,7 +183,8 @@ class _Run:
 
     def _answer(self, at: Evaluated) -> Status | None:
         """Show all callbacks the last record; the first of their reasons to stop."""
-        answers = [callback.on_iterate(at, self.history[-1]) for callback in self.callbacks]
+        shown = at if self.narrowing is None else self.narrowing.widen_point(at)
+        answers = [callback.on_iterate(shown, self.history[-1]) for callback in self.callbacks]
         for callback, answer in zip(self.callbacks, answers, strict=True):
             if not isinstance(answer, Status | None):
                 raise TypeError(f"{callback!r}.on_iterate must return a Status or None, got {answer!r}")
@@ -235,7 +243,10 @@ class _Run:
             self.history.append(Record(0, self.clock.seconds, at.value, math.nan, math.nan, 0))
             return Result(at, status, 0, self.certificate, self.history)
         at = self.last
-        best = next((c.best_theta for c in self.callbacks if c.best_theta is not None), at.theta)
+        chosen = next((c.best_theta for c in self.callbacks if c.best_theta is not None), None)
+        if chosen is not None and self.narrowing is not None:
+            chosen = self.narrowing.narrow(chosen)
+        best = at.theta if chosen is None else chosen
         if not np.array_equal(best, at.theta):
             return self._result_at(best, status)
         if status is not Status.CONVERGED:

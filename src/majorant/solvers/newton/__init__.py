@@ -50,7 +50,7 @@ from majorant.solvers.newton.dual_newton import dual_newton_applies, dual_newton
 from majorant.solvers.newton.gram import carried_start, gram_iterates
 from majorant.solvers.newton.newton_cg import dual_start, newton_cg_iterates
 from majorant.solvers.newton.subsample_start import iterates_out_of_core
-from majorant.solvers.newton.working_set import Features, widened, working_set_iterates
+from majorant.solvers.newton.working_set import working_set_iterates
 from majorant.solvers.reweighted import minimised, reweighted_iterates
 from majorant.status import Evaluated, Iterate, Vector
 
@@ -110,10 +110,6 @@ class Newton(Solver):
 
     def descend(self, objective: Objective, start: Evaluated) -> Iterator[Iterate]:
         """Newton's iterates after the start; from zero, by way of a sample of the rows."""
-        occurring = _occurring_features(objective, start.theta)
-        if occurring is not None:
-            yield from self._descend_on(objective, start, occurring)
-            return
         warm = bool(objective.lengths(start.theta).any())
         rough = self._rough_start(objective, start.theta)
         iterates = self.engine(objective, rough, warm=warm)
@@ -125,16 +121,6 @@ class Newton(Solver):
                 iterates = self.engine(objective, start.theta)
                 next(iterates)
         yield from iterates
-
-    def _descend_on(self, objective: Objective, start: Evaluated, occurring: Features) -> Iterator[Iterate]:
-        """The same with the features that occur; all others are zero."""
-        classes = [rows.without_empty_columns(occurring) for rows in objective.in_memory or ()]
-        part = objective.on(classes, objective.factor[occurring])
-        where = np.append(occurring, objective.width - 1)
-        theta, gradient = (objective.matrix(x)[:, where].ravel() for x in (start.theta, start.loss_gradient))
-        zeros = np.zeros_like(objective.matrix(start.theta))
-        for at in self.descend(part, Evaluated(theta, start.value, gradient)):
-            yield widened(at, where, zeros)
 
     def _minimised_by_class(self, problem: Objective, theta: Vector, proximal: float) -> Vector:
         """The minimiser of a problem whose penalty is a ridge, which does not tie the classes."""
@@ -210,16 +196,6 @@ class Newton(Solver):
     @classmethod
     def examples(cls) -> tuple[Newton, ...]:
         return cls(), cls(gram_features=0)
-
-
-def _occurring_features(objective: Objective, theta: Vector) -> Features | None:
-    """The features that some row has, if they are clearly fewer than all and θ is zero for the others."""
-    classes, potential = objective.in_memory or (), objective.potential
-    if classes[0].dense or not (potential.smooth and potential.convex and objective.penalised):
-        return None
-    occurs = objective.rows.gram_diagonal[:-1] > 0.0
-    few = np.count_nonzero(occurs) <= tuning.OCCURRING_SHARE * len(occurs)
-    return np.flatnonzero(occurs) if few and not objective.lengths(theta)[~occurs].any() else None
 
 
 def _approaches(objective: Objective, here: Evaluated) -> Iterator[Objective]:

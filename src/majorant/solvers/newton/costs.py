@@ -4,7 +4,7 @@ For n rows, N features, E entries of X (nN if X is dense), Q the sum over the ro
 squared, and R the same over the columns, a fit takes about
 
     engine       once                            each time                                       times
-    dual_newton  dense rows   n²N flops          a pass over E, and n³/3 flops                   GRAM_STEPS
+    dual_newton  dense rows   n²N flops          a pass over E, and n³/3 flops                   DUAL_STEPS
                  sparse rows  R/2 updates of K
     gram         dense rows   nN² flops          a pass over E, and                              GRAM_STEPS
                  sparse rows  Q/2 updates of H   smooth: N³/3 flops; a kink: sweeps over N²
@@ -62,7 +62,7 @@ def dual_ns(classes: Sequence[MemoryRows]) -> float:
     rows = classes[0]
     counts = np.sum([block.column_counts for block in rows.blocks], axis=0, dtype=np.float64)
     build = _build_ns(rows, float(np.sum(counts**2)))
-    return build + tuning.GRAM_STEPS * (pass_ns(rows) + tuning.FLOP_NS * rows.n_samples**3 / 3.0)
+    return build + tuning.DUAL_STEPS * (pass_ns(rows) + tuning.FLOP_NS * rows.n_samples**3 / 3.0)
 
 
 def product_ns(objective: Objective, classes: Sequence[MemoryRows]) -> float:

@@ -14,8 +14,6 @@ matrix of all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +22,7 @@ from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.solvers.newton import tuning
 from majorant.solvers.newton.gram import gram_iterates
-from majorant.status import Evaluated, Iterate, Matrix, Vector
+from majorant.status import Evaluated, Vector
 
 Features = NDArray[np.intp]
 
@@ -92,7 +90,10 @@ def _restricted_iterates(objective: Objective, start: Evaluated, chosen: Feature
     )
     next(iterates)
     for inner in iterates:
-        at = widened(inner, where, outside)
+        theta, gradient = np.zeros_like(outside), outside.copy()
+        theta[:, where] = restricted.matrix(inner.theta)
+        gradient[:, where] = restricted.matrix(inner.loss_gradient)
+        at = Evaluated(theta.ravel(), inner.value, gradient.ravel(), carried=True)
         error = restricted.estimate(inner).error
         if error <= goal or np.array_equal(at.theta, last.theta):
             at = objective.evaluate(at.theta)
@@ -102,18 +103,3 @@ def _restricted_iterates(objective: Objective, start: Evaluated, chosen: Feature
                 return
         yield at
         last = at
-
-
-def widened(inner: Iterate, where: Features, outside: Matrix) -> Any:
-    """An iterate of a problem with some features as an iterate of the problem with all of them.
-
-    `where` are the places of these features and of the intercept in a row of θ. All other coefficients are
-    zero, and `outside` has their gradient.
-    """
-    theta = np.zeros_like(outside)
-    theta[:, where] = inner.theta.reshape(len(outside), -1)
-    if not isinstance(inner, Evaluated):
-        return replace(inner, theta=theta.ravel())
-    gradient = outside.copy()
-    gradient[:, where] = inner.loss_gradient.reshape(len(outside), -1)
-    return replace(inner, theta=theta.ravel(), loss_gradient=gradient.ravel(), carried=True)
