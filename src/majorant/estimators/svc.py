@@ -237,10 +237,10 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
         Parameters
         ----------
         X : array or sparse matrix (n_samples, n_features), or Source
-            An array is not copied if it is float64 or float32, dense or CSR, and never changed. (Copied are, of
-            a CSR matrix, column numbers of 8 bytes, or column numbers where a quarter of the features has no
-            entry; and, of many features and a penalty with a kink, the columns in use.) A
-            `Source` (`majorant.datasets.open_source`) need not fit into memory: every pass reads it anew.
+            An array is not copied if it is float64 or float32, dense or CSR, and never changed. (What is
+            copied of a CSR matrix: column numbers of 8 bytes; column numbers, if a quarter of the features
+            has no entries; with many features and a penalty with a kink, the columns in use.) A `Source`
+            (`majorant.datasets.open_source`) need not fit into memory: every pass reads it anew.
         y : array (n_samples,)
             Labels of two classes or more, of any type. A source has its own, and its own weights.
         sample_weight : array (n_samples,), optional
