@@ -132,3 +132,19 @@ def test_the_dual_value_of_a_quadratic_penalty_is_the_best_of_all_scales(potenti
     values = scales * linear - scales**2 * (square + 0.5 * float(np.sum(gradient[0, :-1] ** 2 / D)))
     value = Dual(potential, factor, eta).value(theta, linear, square, gradient)
     assert value == pytest.approx(values.max(), rel=1e-6)
+
+
+def test_a_column_that_is_nearly_constant_over_the_active_rows_proves_nothing():
+    """Without a penalty, its coefficient may become so large that differences of 1e-10 matter."""
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(60) % 2, 1.0, -1.0)
+    noise = np.where(rng.random(60) < 0.8, y, -y)
+    column = 3e4 + 1e-6 * noise
+    objective = Objective(MemoryRows(column[:, np.newaxis], y), Zero())
+    best = solve(Newton(), Objective(MemoryRows(noise[:, np.newaxis], y), Zero()), tol=1e-9).iterate.value
+    at, certificate = objective.certify(np.zeros(2))
+    assert at.value > 1.2 * best
+    assert (1.0 - certificate.gap) * at.value <= best * (1.0 + 1e-6)
+    # A column that is constant depends on the intercept exactly, and costs no proof.
+    exact = Objective(MemoryRows(np.full((60, 1), 3e4), y), Zero())
+    assert exact.certify(np.zeros(2))[1].gap <= 1e-12

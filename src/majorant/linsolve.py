@@ -114,8 +114,11 @@ def flat_directions(A: Matrix) -> Matrix:
     centred, border = _centred(A)
     scaled, scale = unit_diagonal(centred)
     eigenvalues, V = np.linalg.eigh(scaled)
-    # Along a constant column, a multiple of the intercept's, the scale is zero.
-    D = scale[:, np.newaxis] * V[:, eigenvalues < FLAT]
+    # A column that is constant but for rounding is a multiple of the intercept's: its scale is zero here.
+    constant = np.flatnonzero((np.diagonal(centred) == 0.0) & (np.diagonal(A)[:-1] > 0.0))
+    units = np.zeros((len(centred), len(constant)))
+    units[constant, np.arange(len(constant))] = 1.0 / np.sqrt(np.diagonal(A)[constant])
+    D = np.hstack([scale[:, np.newaxis] * V[:, eigenvalues < FLAT], units])
     return np.vstack([D, -border @ D])
 
 

@@ -33,7 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Self
 
 import numpy as np
@@ -44,6 +44,7 @@ from majorant.errors import ScaleError
 from majorant.linsolve import flat_directions, solve_centred
 from majorant.potentials import L1, L2, Potential
 from majorant.rows import MemoryRows, Rows
+from majorant.rows.block import Block
 from majorant.rows.protocol import Audit, LossSum, audits, losses
 from majorant.status import Certificate, Evaluated, Matrix, Vector
 
@@ -292,8 +293,8 @@ class Objective:
             found = [self._with_best_free_features(rows, row) for rows, row in pairs]
             best = _joined([row for row, _ in found])
             clear = all(
-                self._free_features_are_clear(rows, H)
-                for rows, (_, H) in zip(self.classes, found, strict=True)
+                self._free_features_are_clear(rows, row, H)
+                for rows, (row, H) in zip(self.classes, found, strict=True)
             )
             audits = self._audits(best)
         parts = zip(self.matrix(best), audits, strict=True)
@@ -335,7 +336,7 @@ class Objective:
         pulls = np.abs(loss.gradient[self.free]) * self._inverse_lengths[self.free]
         return bool(np.max(pulls) <= share * 2.0 * math.sqrt(loss.value))
 
-    def _free_features_are_clear(self, rows: Rows, H: Matrix) -> bool:
+    def _free_features_are_clear(self, rows: Rows, theta: Vector, H: Matrix) -> bool:
         """Whether features without penalty, of the curvature H, depend on each other exactly, or not nearly.
 
         Along a direction in which they nearly do, a coefficient may go so far that a pull which looks like
@@ -345,7 +346,7 @@ class Objective:
         directions = flat_directions(H)
         D = np.zeros((self.width, directions.shape[1]))
         D[np.append(self.free, self.width - 1)] = directions
-        return not D.size or bool(np.all(np.diagonal(rows.gram_along(D)) <= EXACT))
+        return not D.size or bool(np.all(rows.total(partial(_active_squares, theta, D)) <= EXACT))
 
     def _certify_by_majorant(self, theta: Vector) -> tuple[Evaluated, Certificate]:
         """θ evaluated, and how far a minimiser of the majorant at θ can lower Φ: at most the majorant's gap.
@@ -475,6 +476,12 @@ class Objective:
                 f"The values of feature {int(np.flatnonzero(vanishing)[0])} are so small that their squares "
                 "vanish: rescale the features, e.g. with sklearn.preprocessing.StandardScaler."
             )
+
+
+def _active_squares(theta: Vector, D: Matrix, block: Block) -> Vector:
+    """DᵀLᵀSLD, its diagonal, over the rows that are active at θ."""
+    weights = np.where(block.image(theta) < 1.0, block.s, 0.0)
+    return np.array([weights @ block.image(np.ascontiguousarray(d)) ** 2 for d in D.T])
 
 
 def _joined(rows: Sequence[Vector]) -> Vector:
