@@ -702,7 +702,7 @@ def test_a_step_that_is_likely_the_last_leaves_the_margins_behind():
     rows = MemoryRows(sp.csr_array(X), y)
     result = solve(Newton(), Objective(rows, L2(0.5)))
     quadratic = rows.kept[ActiveQuadratic]
-    assert quadratic.is_near(result.iterate.theta)
+    assert quadratic.is_behind(result.iterate.theta)
     assert not quadratic.is_at(result.iterate.theta)
     assert not result.iterate.carried
 

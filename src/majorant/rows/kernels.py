@@ -1,9 +1,8 @@
 """Compiled loops over CSR rows. Imported when the first sparse block is asked something.
 
 Written by hand because each does in one pass over the matrix what library products do in two or
-three: a row is still in the cache when its contribution to the gradient is scattered. All release the
-GIL, none uses numba's own threads (they abort the process under concurrent callers), and the compiled
-code is kept on disk. What they write to is allocated by the caller: numba takes long to compile an
+three: a row is still in the cache when its contribution to the gradient is scattered. `jit.py` says how
+they are compiled. What they write to is allocated by the caller: numba takes long to compile an
 allocation (`audit` took 1.5 s with, 0.9 s without). The product of a row with θ, and what a row that changes
 sides does, are written out where they are needed: as functions of their own they made fits on w8a 1.2 to 1.5
 times as long.

@@ -139,8 +139,8 @@ class ActiveQuadratic:
         """Whether the margins are those of θ."""
         return self.theta is theta or (self.theta is not None and np.array_equal(self.theta, theta))
 
-    def is_near(self, theta: Vector) -> bool:
-        """Whether θ is the point ahead, where the last run has ended."""
+    def is_behind(self, theta: Vector) -> bool:
+        """Whether θ is the point ahead of the margins, where the last run has ended."""
         return self.ahead is not None and np.array_equal(self.ahead, theta)
 
     def refresh(self, theta: Vector) -> None:

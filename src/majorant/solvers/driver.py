@@ -88,11 +88,16 @@ def solve(
         callback.on_begin(problem, tol)
     resumed = next((c.start_theta for c in callbacks if c.start_theta is not None), theta)
     start = objective.start() if resumed is None else resumed
-    narrowing = Narrowing.of(objective, start) if solver.exact else None
+    narrowing, prepared = None, 0.0
+    if solver.exact:
+        began = time.perf_counter()
+        narrowing = Narrowing.of(objective, start)
+        prepared = time.perf_counter() - began
     if narrowing is not None:
         problem, start = narrowing.objective, narrowing.narrow(start)
     patience = math.inf if solver.stochastic else IDLE
     run = _Run(problem, tol, callbacks, narrowing, patience=patience, thorough=solver.exact)
+    run.clock.seconds = prepared
     try:
         # Overflow ends in values that are not finite, which are looked for; a warning would say less.
         with np.errstate(over="ignore", invalid="ignore"), one_thread():

@@ -1,7 +1,7 @@
 """Features that no row has: their coefficients are zero, so a problem is solved without them.
 
 Texts often have many such features: of the 47,236 features of rcv1_subset, 28,192 occur. All vectors of a run
-are shorter without the others, and fits of rcv1_subset with ℓ2 take 0.7 of the time.
+are shorter without the others, and fits of rcv1_subset with ℓ2 take 0.7 to 0.9 of the time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from majorant.objective import Objective
 from majorant.status import Evaluated, Result, Vector
 
-# The share of the features that occur, up to which the others are left out.
+# The share of the features that occur, up to which the others are left out. (Not tuned.)
 OCCURRING_SHARE = 0.75
 
 

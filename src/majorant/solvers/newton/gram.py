@@ -51,12 +51,8 @@ def _left_by_the_last_run(objective: Objective, theta: Vector) -> ActiveQuadrati
     # Where the answer depends on the way to it, the rounding of what was carried shall not decide.
     if quadratic is None or quadratic.theta is None or not objective.potential.convex:
         return None
-    return (
-        quadratic
-        if (quadratic.is_at(theta) or quadratic.is_near(theta))
-        and same_rows(quadratic.made_for, objective.classes)
-        else None
-    )
+    known = quadratic.is_at(theta) or quadratic.is_behind(theta)
+    return quadratic if known and same_rows(quadratic.made_for, objective.classes) else None
 
 
 def _evaluated(objective: Objective, quadratic: ActiveQuadratic, theta: Vector) -> Evaluated:
@@ -72,23 +68,26 @@ def _steps(
     """Newton's iterates from θ; `near`: a run on these rows has ended there."""
     at = _evaluated(objective, quadratic, theta)
     accuracy = tuning.FINEST_MODEL_ACCURACY if near else tuning.MODEL_ACCURACY
+
+    def model_minimum() -> tuple[Vector, float]:
+        return minimise_model(objective, quadratic.H, at, accuracy, signs_known=near)
+
     while True:
         yield at
-        target, predicted = minimise_model(objective, quadratic.H, at, accuracy, signs_known=near)
+        target, predicted = model_minimum()
         if predicted <= tuning.LAST_STEP_FALL * at.value and not np.array_equal(target, at.theta):
             ahead = objective.evaluate(target)
             if ahead.value < at.value:
                 quadratic.ahead = target
                 yield ahead
-                # The tolerance is smaller than that: the margins follow, and steps go on from there.
-                at = ahead
-                target, predicted = minimise_model(objective, quadratic.H, at, accuracy, signs_known=near)
+                at = ahead  # the run goes on: the next step brings the margins along
+                target, predicted = model_minimum()
         moved, value = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
         if np.array_equal(moved, at.theta) and not quadratic.fresh:
             # No way down in what was carried; is there one in the truth?
             quadratic.refresh(at.theta)
             at = _evaluated(objective, quadratic, at.theta)
-            target, predicted = minimise_model(objective, quadratic.H, at, accuracy, signs_known=near)
+            target, predicted = model_minimum()
             moved, value = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
         error = abs(at.value - value - predicted) / predicted if predicted > 0.0 else 1.0
         accuracy = max(tuning.MODEL_ACCURACY_PER_ERROR * error, tuning.FINEST_MODEL_ACCURACY)

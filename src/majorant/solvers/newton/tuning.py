@@ -58,8 +58,7 @@ STEP_NS = 1e6
 # benchmarks/compare.py are 4 to 21, 52 to 844 and 4 to 14.
 GRAM_STEPS, CG_PRODUCTS, CD_LOOKS = 8, 60, 8
 
-# The same for steps with the dual equations: with more features than rows, most rows stay active. (leukemia
-# takes 4 steps, 800 × 100,000 sparse entries 1.)
+# The same for steps with the dual equations: leukemia takes 4, the simulated data "wide" 1.
 DUAL_STEPS = 3
 
 # Sweeps between two looks, as if each went over all entries (as a rule it goes over few): an estimate.
