@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from majorant.interrupts import check
 from majorant.rows import kernels
 from majorant.rows.block import Block, Indices
 from majorant.rows.protocol import Audit, LossSum
+from majorant.rows.threads import ENTRIES_PER_BLOCK, blocks_for, parallel_map
 from majorant.status import Matrix, Vector
 
 if TYPE_CHECKING:
@@ -178,8 +179,17 @@ class CsrBlock(Block):
         if not known or not np.array_equal(known[0], chosen):
             position = np.zeros(self.n_features, dtype=np.uint32)
             position[chosen] = np.arange(len(chosen), dtype=np.uint32)
-            # Behind the rows of a copy there is a place to spare, whose number may be anything: hence "clip".
-            known[:] = chosen, position.take(indices, mode="clip")
+            # Behind the rows of a copy there is a place to spare, whose number may be anything.
+            renumbered = np.empty(len(indices), dtype=np.uint32)
+            count = blocks_for(len(indices), ENTRIES_PER_BLOCK)
+            bounds = [len(indices) * k // count for k in range(count + 1)]
+            parallel_map(
+                [
+                    partial(kernels.renumber, indices[a:b], position, renumbered[a:b])
+                    for a, b in pairwise(bounds)
+                ]
+            )
+            known[:] = chosen, renumbered
         entries = (data, known[1], starts, stops)
         return CsrBlock(entries, len(chosen), self.y, self.s, intercept=self.b > 0, ones=self._csr[0] is None)
 

@@ -267,6 +267,14 @@ def column_counts(data, indices, starts, stops, counts):
 
 
 @compiled
+def renumber(indices, position, target):
+    """Look up every column number; one beyond the table counts as the last."""
+    last = position.size - 1
+    for e in range(indices.size):
+        target[e] = position[min(indices[e], last)]
+
+
+@compiled
 def turn(data, indices, starts, stops, root, nexts, offset, target, numbers):
     """Copy every entry, times root, and its row number plus the offset, to the next place of its column."""
     for k in range(starts.size):

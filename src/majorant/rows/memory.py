@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 from weakref import ref
@@ -125,6 +125,11 @@ class MemoryRows(Rows):
 
     def ask(self, question: Callable[[Block], Answer]) -> list[Answer]:
         return parallel_map([partial(question, block) for block in self.blocks])
+
+    @cached_property
+    def column_counts(self) -> NDArray[np.intp]:
+        """How many entries each column of X has."""
+        return np.asarray(self.total(lambda block: block.column_counts))
 
     @property
     def n_parts(self) -> int:

@@ -79,7 +79,8 @@ def _rounds(objective: Objective, state: _State, at: Evaluated, most_work: float
 
 
 def _slacks(theta: Vector, block: Block) -> Vector:
-    return np.asarray(np.sqrt(block.s) * (1.0 - block.image(theta)))
+    root = np.sqrt(block.s)
+    return np.asarray(root * (1.0 - block.image(theta))) if theta.any() else root
 
 
 class _State:
@@ -100,7 +101,7 @@ class _State:
         self.kernels, self.made_for = cd_kernels, [ref(rows) for rows in classes]
         blocks = classes[0].blocks
         y, s = _labels(classes[0])
-        self.counts = np.sum([block.column_counts for block in blocks], axis=0)
+        self.counts = classes[0].column_counts
         # Whether the first watched features have few of all entries, whichever they are.
         place = max(0, len(self.counts) - tuning.CD_FIRST)
         most = float(np.partition(self.counts, place)[place:].sum()) if len(self.counts) else 0.0

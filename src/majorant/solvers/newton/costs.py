@@ -60,7 +60,7 @@ def gram_ns(objective: Objective, classes: Sequence[MemoryRows]) -> float:
 def dual_ns(classes: Sequence[MemoryRows]) -> float:
     """What a fit with the dual equations, as many as rows, costs."""
     rows = classes[0]
-    counts = np.sum([block.column_counts for block in rows.blocks], axis=0, dtype=np.float64)
+    counts = rows.column_counts.astype(np.float64)
     build = _build_ns(rows, float(np.sum(counts**2)))
     return build + tuning.DUAL_STEPS * (pass_ns(rows) + tuning.FLOP_NS * rows.n_samples**3 / 3.0)
 

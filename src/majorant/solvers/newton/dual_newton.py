@@ -96,7 +96,9 @@ def _sparse_kernel(rows: MemoryRows, D: Vector, used: NDArray[np.intp], scale: V
     starts = columns.starts.astype(np.uint64)
     entries = (columns.data, columns.indices, starts[:-1], starts[1:])
     transposed = CsrBlock(entries, n, np.ones(len(D)), 1.0 / D, intercept=False, ones=False)
-    K = transposed.gram()[:-1, :-1][np.ix_(used, used)] * np.outer(scale, scale)
+    K = _submatrix(transposed.gram()[:-1, :-1], used)
+    K *= scale
+    K *= scale[:, np.newaxis]
     Z = sp.csc_array((columns.data, columns.indices.view(np.int32), columns.starts), shape=(n, len(D)))
     whole = np.zeros(n)
 
@@ -105,6 +107,11 @@ def _sparse_kernel(rows: MemoryRows, D: Vector, used: NDArray[np.intp], scale: V
         return np.asarray(Z.T @ whole)
 
     return K, pull
+
+
+def _submatrix(K: Matrix, rows: NDArray[np.intp]) -> Matrix:
+    """A copy of K for some of its rows and columns; of all of them, several times as fast."""
+    return K.copy() if len(rows) == len(K) else K[np.ix_(rows, rows)]
 
 
 class _DualEquations:
@@ -141,7 +148,7 @@ class _DualEquations:
         rows = np.flatnonzero(active)
         if not len(rows):
             return a, self.beta
-        M = self.K[np.ix_(rows, rows)]
+        M = _submatrix(self.K, rows)
         M[np.diag_indices_from(M)] += 0.5 / self.s[rows]
         solutions = cholesky_solve(M, np.stack([self.y[rows], np.ones(len(rows))], axis=1), overwrite=True)
         if solutions is None:

@@ -61,7 +61,7 @@ def features_to_watch(
 def working_set_iterates(
     objective: Objective, classes: Sequence[MemoryRows], theta: Vector
 ) -> Iterator[Evaluated]:
-    """Newton's method on the features that may matter; on all of them, if these are more than a third."""
+    """Newton's method on the features that may matter; on all of them, if these are most of them."""
     at = objective.evaluate(theta)
     yield at
     chosen = np.zeros(0, dtype=np.intp)
