@@ -83,7 +83,7 @@ def turns(path: str) -> list[list[float]]:
     _, (rows,) = stream_by_problem(SparseSVC(), source, None, None)
     found = []
     with one_thread():
-        rows.survey  # noqa: B018
+        rows.stats_at_zero  # noqa: B018
         for k in range(5):
             clocks = [clock()]
             for i in range(source.n_blocks):

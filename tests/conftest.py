@@ -63,7 +63,7 @@ class ElsewhereRows(Rows):
     def passes(self):
         return len(self.answers)
 
-    def ask(self, question):
+    def map_blocks(self, question):
         self.answers.append([question(block) for block in self.rows.blocks])
         return self.answers[-1]
 
@@ -74,8 +74,8 @@ class ElsewhereRows(Rows):
     def n_parts(self):
         return self.rows.n_parts
 
-    def carry(self, state, through, order):
-        return self.rows.carry(state, through, order)
+    def fold_blocks(self, state, through, order):
+        return self.rows.fold_blocks(state, through, order)
 
 
 @pytest.fixture(scope="session")

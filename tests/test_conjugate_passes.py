@@ -68,7 +68,7 @@ def test_a_product_is_that_with_the_active_rows(rows):
     question = pickle.loads(pickle.dumps(partial(out_of_core._product, theta, d)))
     h = 1e-7
     difference = (rows.loss(theta + h * d).gradient - rows.loss(theta - h * d).gradient) / (2.0 * h)
-    np.testing.assert_allclose(rows.total(question), difference, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(rows.sum_blocks(question), difference, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])

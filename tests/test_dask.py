@@ -367,7 +367,7 @@ def test_an_error_on_a_worker_ends_all_classes(client):
 
         def on_iterate(self, iterate, record):
             if self.positive == 2:
-                self.rows.total(lambda block: 1 / 0)
+                self.rows.sum_blocks(lambda block: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
         SparseSVC("l1").set_callbacks(Fails()).fit(on_dask(from_blocks(load_four, BLOCKS)))

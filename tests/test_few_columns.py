@@ -69,7 +69,7 @@ def objective(rows, lam, delta=0.0, **options):
 def views(elsewhere):
     """All that blocks have answered to the steps' question."""
     answers = (answer for answers in elsewhere.answers for answer in answers)
-    return [answer for answer in answers if isinstance(answer, out_of_core.View)]
+    return [answer for answer in answers if isinstance(answer, out_of_core.ModelSums)]
 
 
 SETTINGS = [
@@ -102,7 +102,7 @@ def test_a_pass_for_each_step_and_never_upwards(rows, settings):
     values = result.history.column("objective")
     assert np.all(np.diff(values) <= 1e-12 * values[0])
     assert result.status is Status.CONVERGED
-    # Survey, sample, the view at its solution, certificate; three more for features that nothing penalises.
+    # Loss at zero, sample, the model at its solution, certificate; three more for features without a penalty.
     assert elsewhere.passes <= len(set(values)) + (8 if "factor" in str(settings) else 5)
     assert elsewhere.passes <= 14
 
@@ -131,8 +131,8 @@ def test_a_view_is_what_it_says(rows):
     rng = np.random.default_rng(2)
     theta, d = 0.2 * rng.standard_normal((2, FEATURES + 1))
     chosen = np.array([0, 3, 4, 50])
-    question = pickle.loads(pickle.dumps(partial(out_of_core.view, chosen, theta, d)))
-    view = rows.total(question)
+    question = pickle.loads(pickle.dumps(partial(out_of_core.model_sums, chosen, theta, d)))
+    view = rows.sum_blocks(question)
     loss = rows.loss(theta)
     assert view.loss == pytest.approx(loss.value, rel=1e-13)
     np.testing.assert_allclose(view.gradient, loss.gradient, rtol=1e-12, atol=1e-10)

@@ -22,8 +22,8 @@ from majorant.estimators.shared_passes import run_sharing_passes
 from majorant.estimators.sources import stream_by_problem
 from majorant.estimators.splitter import FoldsByPlace
 from majorant.rows import from_arrays, pass_batcher
+from majorant.rows.base import EveryKth
 from majorant.rows.folds import Folds
-from majorant.rows.protocol import Every
 from majorant.rows.sources import ArraySource
 from majorant.solvers import Adam
 
@@ -340,7 +340,7 @@ def test_an_error_ends_the_pass_that_others_wait_for():
             time.sleep(1e-3)
 
     def waits():
-        list(rows.ask(slow))
+        list(rows.map_blocks(slow))
 
     def fails():
         begun.wait(10.0)
@@ -375,10 +375,10 @@ def test_all_problems_share_one_sample():
     """The rows that a fit begins with are in memory once, not once for each class and fold."""
     X, y, s = data(3)
     _, parts = stream_by_problem(SparseSVC(), from_arrays(X, y, s, rows_per_block=90), None, None)
-    sample = Every(3)
-    at_once = parts[0].thinned(parts, sample)
+    sample = EveryKth(3)
+    at_once = parts[0].subsample(parts, sample)
     in_threads = run_sharing_passes(
-        parts[0].store, [lambda part=part: part.thinned([part], sample)[0] for part in parts]
+        parts[0].store, [lambda part=part: part.subsample([part], sample)[0] for part in parts]
     )
     for samples in (at_once, in_threads):
         for code, blocks in enumerate(samples):

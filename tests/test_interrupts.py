@@ -22,9 +22,9 @@ from majorant.datasets import write_libsvm
 from majorant.estimators import training
 from majorant.interrupts import ending_on, undisturbed
 from majorant.rows import MemoryRows, csr, kernels, pass_batcher
-from majorant.rows.between import Pass, call_watchers
 from majorant.rows.dense import DenseBlock
 from majorant.rows.pass_batcher import PassBatcher
+from majorant.rows.pass_hooks import Pass, call_watchers
 from majorant.solvers.newton import cd_kernels, dual_newton, model_kernels, tuning
 from majorant.status import Status
 
@@ -237,7 +237,7 @@ def test_an_iteration_is_left_in_the_middle(monkeypatch, name):
     assert watch.iterates - calls[0] <= 1
 
 
-@pytest.mark.parametrize("function", ["add_rows", "advance"])
+@pytest.mark.parametrize("function", ["rank_update", "advance"])
 def test_the_gram_matrix_of_sparse_rows_is_left_in_the_middle(monkeypatch, function):
     monkeypatch.setattr(csr, "PRODUCTS", 100.0)
     watch = Watch()
@@ -367,7 +367,7 @@ def test_a_search_for_few_features_keeps_the_best_so_far(monkeypatch):
 def test_nothing_is_kept_before_the_first_iterate(monkeypatch):
     X, y = make_rows(300, 5)
     watch = Watch(first=0)
-    press_in(monkeypatch, DenseBlock, "image", watch)
+    press_in(monkeypatch, DenseBlock, "matvec", watch)
     model = SparseSVC("l2").set_callbacks(watch)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
@@ -442,7 +442,7 @@ def test_ctrl_c_ends_a_shared_pass_unless_a_thread_measures_what_is_kept(measure
     def ask(kept):
         try:
             with undisturbed() if kept else ending_on(pressed.is_set):
-                return list(batcher.ask(lambda block: (block, kept)))
+                return list(batcher.map_blocks(lambda block: (block, kept)))
         except KeyboardInterrupt:
             return "left off"
         finally:

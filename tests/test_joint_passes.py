@@ -32,7 +32,7 @@ class Elsewhere(Rows):
     def __init__(self, rows):
         self.rows, self.n_samples, self.n_features = rows, rows.n_samples, rows.n_features
 
-    def ask(self, question):
+    def map_blocks(self, question):
         return [question(block) for block in self.rows.blocks]
 
     def columns(self, chosen):
@@ -40,7 +40,7 @@ class Elsewhere(Rows):
 
     n_parts = len(CUTS) + 1
 
-    def carry(self, state, through, order):
+    def fold_blocks(self, state, through, order):
         raise NotImplementedError
 
 
@@ -108,7 +108,7 @@ def counted(source, **options):
     "options", [{"penalty": "l1", "lam": 40.0}, {"penalty": "l2"}, {"penalty": "hyperbolic", "lam": 10.0}]
 )
 def test_one_pass_for_all_classes(options):
-    """The labels, the survey, the sample, the first model, the certificate, zeros; and a few steps."""
+    """The labels, the loss at zero, the sample, the first model, the certificate, zeros; and a few steps."""
     model, n_passes = counted(ArraySource(*data(), cuts=CUTS), **options)
     known = SparseSVC(multi_class="joint", **options).fit(*data())
     assert model.converged_

@@ -16,7 +16,7 @@ from majorant.callbacks import LiveProgress, ModelsProgress, progress
 from majorant.cli import run
 from majorant.datasets import write_libsvm
 from majorant.persistence import load_model, load_provenance
-from majorant.rows.between import Pass, call_watchers
+from majorant.rows.pass_hooks import Pass, call_watchers
 
 FAST = ["--solver", "mm", "--penalty", "l2", "--lam", "2"]
 STRENGTHS = ["--penalty", "l1", "--points", "3", "--ratio", "0.01", "--tol", "1e-12"]

@@ -41,7 +41,7 @@ def test_the_quadratic_follows_theta_exactly(sparse, cuts):
         quadratic.move(-1.0)
         assert np.isclose(quadratic.loss_at(t), rows.loss(theta + t * d).value)
         quadratic.move(t)
-        quadratic.settle(theta + t * d)
+        quadratic.commit(theta + t * d)
         theta = theta + t * d
         assert np.allclose(quadratic.gradient(theta), rows.loss(theta).gradient, rtol=1e-9, atol=1e-9)
         assert np.allclose(quadratic.H[0] @ d, quadratic.product(d), rtol=1e-9, atol=1e-9)
@@ -59,7 +59,7 @@ def test_a_huge_row_that_leaves_takes_no_digits_along(size):
     quadratic = ActiveQuadratic([rows], np.zeros(7))
     d = np.append(y[0] * X[1], 0.0)
     quadratic.advance(0.1 * d)
-    quadratic.settle(0.1 * d)
+    quadratic.commit(0.1 * d)
     fresh = ActiveQuadratic([rows], 0.1 * d)
     assert not quadratic.parts[0].active[0]
     assert np.allclose(quadratic.H, fresh.H, rtol=1e-8)
@@ -409,9 +409,9 @@ def test_a_run_that_goes_on_from_another_has_the_gram_matrix_of_all_features(war
     rows = MemoryRows(X, y)
     strong = Objective(rows, L1(60.0))
     start = solve(Newton(), strong).iterate.theta if warm else np.zeros(221)
-    rows.kept.clear()
+    rows.warm_cache.clear()
     solve(Newton(), Objective(rows, L1(50.0)), start)
-    assert (ActiveQuadratic in rows.kept) == warm
+    assert (ActiveQuadratic in rows.warm_cache) == warm
 
 
 def test_columns_are_for_kinks_where_the_gram_matrix_is_singular_and_not_small():
@@ -669,8 +669,10 @@ def test_features_that_no_row_has_are_left_out(potential, start, cuts, monkeypat
     assert np.allclose(result.iterate.loss_gradient, rows.loss(result.iterate.theta).gradient, atol=1e-9)
     for part in seen:
         assert part.n_features == 20
-        assert np.shares_memory(part.drawn[0]._entries[0], X.data)
-        assert np.array_equal(part.survey.squares, rows.survey.squares[np.append(np.arange(0, 60, 3), 60)])
+        assert np.shares_memory(part.batch_blocks[0]._entries[0], X.data)
+        assert np.array_equal(
+            part.stats_at_zero.squares, rows.stats_at_zero.squares[np.append(np.arange(0, 60, 3), 60)]
+        )
     dense = solve(solver, Objective(MemoryRows(X.toarray(), y), potential, 0.0, objective.factor), tol=1e-9)
     assert result.iterate.value == pytest.approx(dense.iterate.value, rel=1e-8)
     if start == "zero":
@@ -701,7 +703,7 @@ def test_a_step_that_is_likely_the_last_leaves_the_margins_behind():
     X, y = wide(n=300, p=30)
     rows = MemoryRows(sp.csr_array(X), y)
     result = solve(Newton(), Objective(rows, L2(0.5)))
-    quadratic = rows.kept[ActiveQuadratic]
+    quadratic = rows.warm_cache[ActiveQuadratic]
     assert quadratic.is_behind(result.iterate.theta)
     assert not quadratic.is_at(result.iterate.theta)
     assert not result.iterate.carried
@@ -713,5 +715,5 @@ def test_classes_share_the_column_numbers_of_the_features_that_occur():
     rows = MemoryRows(sp.csr_array(X), y)
     occurring = np.arange(1, 60, 2)
     parts = [each.without_empty_columns(occurring) for each in (rows, rows.relabelled(-y, np.ones(80)))]
-    assert np.shares_memory(*(part.drawn[0]._entries[1] for part in parts))
+    assert np.shares_memory(*(part.batch_blocks[0]._entries[1] for part in parts))
     assert rows.without_empty_columns(occurring) is parts[0]

@@ -147,10 +147,10 @@ def test_the_quadratic_of_several_classes_is_that_of_each(sparse):
         )
         together.advance(d)
         theta = theta + d
-        together.settle(theta)
+        together.commit(theta)
         for each, row, step in zip(apart, objective.matrix(theta), objective.matrix(d), strict=True):
             each.advance(step)
-            each.settle(row)
+            each.commit(row)
 
 
 # The line search -------------------------------------------------------------------------------------------

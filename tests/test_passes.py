@@ -17,7 +17,7 @@ from majorant.rows import MemoryRows
 from majorant.rows.memory import joined, make_block
 from majorant.solvers import Newton, choose_solver, solve
 from majorant.solvers.newton import out_of_core, subsample_start, tuning
-from majorant.solvers.newton.out_of_core import Seen, View, look, view
+from majorant.solvers.newton.out_of_core import ModelSums, PassModel, model_sums, pass_model
 from majorant.status import Provisional, Status
 
 
@@ -62,7 +62,7 @@ def test_phi_never_rises(rows, potential, sampled):
 
 @pytest.mark.parametrize("potential", POTENTIALS, ids=repr)
 def test_a_pass_for_each_step(rows, potential, sampled):
-    """Survey, sample, first model, certificate; and a pass for every step that is taken."""
+    """Loss at zero, sample, first model, certificate; and a pass for every step that is taken."""
     elsewhere = ElsewhereRows(rows)
     result = solve(Newton(), Objective(elsewhere, potential))
     steps = len({record.objective for record in result.history})
@@ -74,7 +74,7 @@ def test_from_a_given_point_there_is_no_sample(rows):
     elsewhere = ElsewhereRows(rows)
     objective = Objective(elsewhere, L1(1.0))
     end = solve(Newton(), Objective(rows, L1(1.0)), tol=1e-10).iterate.theta
-    objective.rows.survey  # noqa: B018 - the pass that every fit begins with
+    objective.rows.stats_at_zero  # noqa: B018 - the pass that every fit begins with
     before = elsewhere.passes
     assert solve(Newton(), objective, end).status is Status.CONVERGED
     assert elsewhere.passes - before <= 2
@@ -107,12 +107,12 @@ def test_what_a_step_with_another_curvature_leaves(potential, size):
     minimum = solve(Newton(), objective, tol=1e-13).iterate.theta
     at = objective.evaluate(minimum + 0.1 * rng.standard_normal(9))
     for theta in (minimum, at.theta):
-        assert max(rows.blocks[0].image(theta)) < 1.0
-    (H,) = look(objective, None, at.theta).hessians
+        assert max(rows.blocks[0].matvec(theta)) < 1.0
+    (H,) = pass_model(objective, None, at.theta).hessians
     B = rng.standard_normal((9, 9))
     other = H + size * np.linalg.norm(H, -2) * (B + B.T) / np.linalg.norm(B + B.T, 2)
     delta = np.max(np.abs(eigh(other - H, H, eigvals_only=True)))
-    here = out_of_core._Point(at, Seen(at, None, other[np.newaxis], np.zeros(0)))
+    here = out_of_core._Point(at, PassModel(at, None, other[np.newaxis], np.zeros(0)))
     target = out_of_core._Passes(objective, None)._minimised(here).theta
 
     def distance(theta):
@@ -127,7 +127,7 @@ def test_a_sample_of_all_rows_knows_the_curvature_everywhere(rows):
     rng = np.random.default_rng(0)
     here, there = rng.standard_normal((2, 13))
     objective = Objective(rows, L2(1.0))
-    seen = [look(objective, None, theta) for theta in (here, there)]
+    seen = [pass_model(objective, None, theta) for theta in (here, there)]
     looks = [each.hessians for each in seen]
     passes = out_of_core._Passes(objective, sample=objective)
     fresh, stale = (out_of_core._Point(each.at, seen[0]) for each in seen)
@@ -139,9 +139,9 @@ def test_a_sample_of_all_rows_knows_the_curvature_everywhere(rows):
 
 def counted(rows, kinds):
     class Counted(ElsewhereRows):
-        def ask(self, question):
+        def map_blocks(self, question):
             kinds.append(getattr(question, "func", question))
-            return super().ask(question)
+            return super().map_blocks(question)
 
     return Counted(rows)
 
@@ -152,7 +152,7 @@ def test_the_curvature_is_asked_for_once_or_twice(potential):
     kinds = []
     result = solve(Newton(), Objective(counted(MemoryRows(X, y, s, cuts=[100, 250]), kinds), potential))
     assert result.status is Status.CONVERGED
-    assert 1 <= kinds.count(view) <= 2
+    assert 1 <= kinds.count(model_sums) <= 2
     assert len(kinds) <= 9
 
 
@@ -226,15 +226,15 @@ def test_a_sample_that_leads_nowhere(monkeypatch):
         yield sample.evaluate(np.zeros(13))
 
     lower = np.nextafter(rows.loss_at_zero.value, 0.0)
-    total = ElsewhereRows.total
+    sum_blocks = ElsewhereRows.sum_blocks
 
     def rounded(self, question):
-        found = total(self, question)
-        if isinstance(found, View) and not question.args[1].any():
+        found = sum_blocks(self, question)
+        if isinstance(found, ModelSums) and not question.args[1].any():
             found = replace(found, loss=lower)
         return found
 
-    monkeypatch.setattr(ElsewhereRows, "total", rounded)
+    monkeypatch.setattr(ElsewhereRows, "sum_blocks", rounded)
     iterates = subsample_start.iterates_out_of_core(objective, np.zeros(13), nowhere)
     points = [at for at in (next(iterates) for _ in range(8)) if not isinstance(at, Provisional)]
     assert not points[0].theta.any()

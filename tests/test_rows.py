@@ -79,26 +79,26 @@ def test_what_newton_asks_equals_the_plain_matrices(layout, intercept):
     theta = np.linspace(-0.5, 0.5, 7)
     L = y[:, None] * np.column_stack([X, np.full(50, float(intercept))])
     (block,) = MemoryRows(LAYOUTS[layout](X), y, s, intercept=intercept).blocks
-    assert np.allclose(block.image(theta), L @ theta)
+    assert np.allclose(block.matvec(theta), L @ theta)
     active = L @ theta < 1
     A = L[active]
     H, c = np.zeros((7, 7)), np.zeros(7)
-    block.add_rows(np.flatnonzero(active), 1.0, H, c)
-    block.mirror(H)
+    block.rank_update(np.flatnonzero(active), 1.0, H, c)
+    block.symmetrize(H)
     assert np.allclose(H, 2 * A.T @ (s[active, None] * A))
     assert np.allclose(c, 2 * A.T @ s[active])
     assert np.allclose(block.active_product(active, theta), H @ theta)
-    assert np.allclose(block.audit(theta, lengths=True).squares, np.diag(H) / 2)
-    assert np.allclose(block.audit(theta, lengths=False).loss.gradient, block.loss(theta).gradient)
-    block.add_rows(np.flatnonzero(active), -1.0, H, c)
-    block.mirror(H)
+    assert np.allclose(block.loss_by_class(theta, lengths=True).squares, np.diag(H) / 2)
+    assert np.allclose(block.loss_by_class(theta, lengths=False).loss.gradient, block.loss(theta).gradient)
+    block.rank_update(np.flatnonzero(active), -1.0, H, c)
+    block.symmetrize(H)
     assert np.allclose(H, 0, atol=1e-10)
     assert np.allclose(c, 0, atol=1e-10)
     assert np.allclose(block.squared_norms(), np.sum(X**2, axis=1))
     chosen = np.array([1, 4])
     assert np.allclose(block.columns(chosen).gram(), (L.T @ (s[:, None] * L))[np.ix_([1, 4, 6], [1, 4, 6])])
     part = block.columns(chosen)
-    assert np.allclose(part.image(theta[[1, 4, 6]]), L[:, [1, 4, 6]] @ theta[[1, 4, 6]])
+    assert np.allclose(part.matvec(theta[[1, 4, 6]]), L[:, [1, 4, 6]] @ theta[[1, 4, 6]])
 
 
 @pytest.mark.parametrize("layout", ["c", "csr"])
@@ -130,7 +130,7 @@ def test_the_parts_are_all_rows_and_add_up_to_the_loss(layout, cuts):
     rows = MemoryRows(LAYOUTS[layout](X), y, s, cuts=cuts)
     theta = np.linspace(-0.5, 0.5, 7)
     assert rows.n_parts == len(cuts) + 1
-    seen = rows.carry([], lambda state, block: [*state, block], range(rows.n_parts)[::-1])
+    seen = rows.fold_blocks([], lambda state, block: [*state, block], range(rows.n_parts)[::-1])
     assert sum(block.n_samples for block in seen) == 50
     total = sum(block.loss(theta).gradient for block in seen)
     assert np.allclose(total, rows.loss(theta).gradient, rtol=1e-12)
@@ -202,7 +202,7 @@ def test_large_dense_rows_are_halved_inside_and_answer_the_same(order, monkeypat
     for question in (
         lambda rows: rows.gram(),
         lambda rows: rows.loss(theta).gradient,
-        lambda rows: rows.audit(theta, lengths=True).squares,
+        lambda rows: rows.loss_by_class(theta, lengths=True).squares,
         lambda rows: rows.gram_product(theta),
     ):
         assert np.allclose(question(halved), question(whole), rtol=1e-10, atol=1e-9)
@@ -289,12 +289,12 @@ def test_rows_of_ones_answer_as_any_others():
     for question in QUESTIONS.values():
         assert np.allclose(question(ones, theta, D), question(dense, theta, D))
     assert np.allclose(ones.columns(np.array([1, 4])).gram(), dense.columns(np.array([1, 4])).gram())
-    audits = [rows.audit(theta, lengths=True) for rows in (ones, dense)]
-    assert np.allclose(audits[0].squares, audits[1].squares)
+    by_class = [rows.loss_by_class(theta, lengths=True) for rows in (ones, dense)]
+    assert np.allclose(by_class[0].squares, by_class[1].squares)
     quadratics = [ActiveQuadratic([rows], theta) for rows in (ones, dense)]
     assert np.isclose(*[quadratic.advance(-theta) for quadratic in quadratics])
     for quadratic in quadratics:
-        quadratic.settle(np.zeros(7))
+        quadratic.commit(np.zeros(7))
     assert np.allclose(quadratics[0].H, quadratics[1].H)
 
 
@@ -326,8 +326,8 @@ def test_a_class_without_an_active_row_adds_exactly_nothing(layout):
     for label in (-1.0, 1.0):
         rows = MemoryRows(LAYOUTS[layout](X), y, rng.random(200))
         theta = np.append(np.full(4200, 1e-9), 3.0 * label)
-        audit = rows.audit(theta, lengths=False)
-        silent, other = (audit.positive, audit.negative)[:: int(label)]
+        loss = rows.loss_by_class(theta, lengths=False)
+        silent, other = (loss.positive, loss.negative)[:: int(label)]
         assert silent.value == 0.0
         assert not silent.gradient.any()
         assert np.array_equal(other.gradient, rows.loss(theta).gradient)
@@ -339,8 +339,8 @@ def test_the_loss_of_a_class_that_weighs_next_to_nothing_is_accurate(layout):
     X, y = 1e4 + rng.standard_normal((200, 40)), np.where(np.arange(200) % 2, 1.0, -1.0)
     for label in (-1.0, 1.0):
         s = np.where(y == label, 1e-12, 1.0) * rng.random(200)
-        audit = MemoryRows(LAYOUTS[layout](X), y, s).audit(np.append(np.zeros(40), 0.1), lengths=False)
-        light = (audit.positive, audit.negative)[:: int(label)][0]
+        loss = MemoryRows(LAYOUTS[layout](X), y, s).loss_by_class(np.append(np.zeros(40), 0.1), lengths=False)
+        light = (loss.positive, loss.negative)[:: int(label)][0]
         mine = y == label
         slopes = -2.0 * (s * y * (1.0 - y * 0.1))[mine]
         np.testing.assert_allclose(light.gradient[:-1], slopes @ X[mine], rtol=1e-10)
@@ -357,6 +357,6 @@ def test_renumbering_columns_ignores_what_stands_behind_the_rows():
     narrow = block.renumbered(np.array([0, 2]))
     assert narrow.n_features == 2
     assert np.array_equal(
-        narrow.image(np.array([3.0, 5.0, 7.0])), block.image(np.array([3.0, 0.0, 5.0, 7.0]))
+        narrow.matvec(np.array([3.0, 5.0, 7.0])), block.matvec(np.array([3.0, 0.0, 5.0, 7.0]))
     )
     assert np.array_equal(narrow.design(), block.design()[:, [0, 2, 3]])

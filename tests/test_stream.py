@@ -23,8 +23,8 @@ from majorant.estimators.sources import stream_by_problem
 from majorant.objective import Objective
 from majorant.potentials import Hyperbolic
 from majorant.rows import MemoryRows, PartitionedRows, pass_batcher
-from majorant.rows.between import between_blocks
 from majorant.rows.memory import make_block
+from majorant.rows.pass_hooks import between_blocks
 from majorant.rows.sources import ArraySource, from_arrays, from_blocks, n_bytes
 from majorant.rows.stream import Reader
 from majorant.solvers import MM, Adam, Gradient, MMInversion, MMSubspace, solve
@@ -52,8 +52,8 @@ def both(sparse=False, memory=10**9):
 
 QUESTIONS = {
     "loss": lambda rows, theta, D: (rows.loss(theta).value, rows.loss(theta).gradient),
-    "audit": lambda rows, theta, D: (rows.audit(theta, lengths=True).squares,),
-    "survey": lambda rows, theta, D: (rows.survey.loss.value, rows.survey.loss.gradient),
+    "loss_by_class": lambda rows, theta, D: (rows.loss_by_class(theta, lengths=True).squares,),
+    "stats_at_zero": lambda rows, theta, D: (rows.stats_at_zero.loss.value, rows.stats_at_zero.loss.gradient),
     "gram": lambda rows, theta, D: (rows.gram(),),
     "gram_product": lambda rows, theta, D: (rows.gram_product(theta),),
     "gram_along": lambda rows, theta, D: (rows.gram_along(D),),
@@ -186,7 +186,7 @@ def test_never_more_blocks_alive_than_the_budget_allows():
         most = max(most, sum(each() is not None for each in loaded))
         return block.loss(np.ones(21))
 
-    stream.total(question)
+    stream.sum_blocks(question)
     assert most == 2
 
 
@@ -210,7 +210,7 @@ def test_the_next_block_is_read_while_one_is_worked_on():
 
     source = from_blocks(load, 4, n_features=2)
     prepare = lambda i, raw: make_block(raw.X, 2.0 * raw.y - 1, np.ones(2), intercept=True)  # noqa: E731
-    PartitionedRows(Reader(source, prepare, 200), 8, 2).total(question)
+    PartitionedRows(Reader(source, prepare, 200), 8, 2).sum_blocks(question)
 
 
 def test_an_error_of_the_reader_reaches_the_caller():
@@ -235,7 +235,7 @@ def test_after_an_error_nothing_goes_on():
         ended.append(block)
 
     with pytest.raises(ZeroDivisionError):
-        stream.total(question)
+        stream.sum_blocks(question)
     assert len(begun) < 5
     assert len(ended) == len(begun) - 1
     stream.gram()  # and the next pass is a whole one
@@ -350,7 +350,7 @@ def test_classes_share_their_passes_and_none_of_them_notices(three_classes, monk
     ]
     assert np.array_equal(together.coef_, np.vstack([model.coef_ for model in alone]))
     assert [trace[-1].iteration for trace in together.history_] == [model.n_iter_ for model in alone]
-    # The labels, the Gram matrix; for each class the survey, and its last point and zeros, which are its own.
+    # The labels, the Gram matrix; for each class the loss at zero, its last point and its zeros.
     longest = max(model.n_iter_ for model in alone)
     assert passes <= longest + 12 < sum(model.n_iter_ for model in alone)
 
@@ -398,7 +398,7 @@ def test_classes_share_the_gram_matrix(three_classes):
     source = from_arrays(*three_classes, rows_per_block=50)
     _, rows = stream_by_problem(SparseSVC(), source, None, None)
     grams = [part.gram() for part in rows]
-    assert rows[0].store.passes == 2  # and the survey, of all classes at once
+    assert rows[0].store.passes == 2  # and the loss at zero, of all classes at once
     assert np.array_equal(grams[0], grams[2])
     X, y = three_classes
     assert np.array_equal(

@@ -38,7 +38,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from majorant.potentials import Potential
-from majorant.rows.protocol import LossSum
+from majorant.rows.base import LossSum
 from majorant.status import Matrix, Vector
 
 TINY = float(np.finfo(float).tiny)

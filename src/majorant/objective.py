@@ -44,8 +44,8 @@ from majorant.errors import ScaleError
 from majorant.linsolve import flat_directions, solve_centred
 from majorant.potentials import L1, L2, Potential
 from majorant.rows import MemoryRows, Rows
+from majorant.rows.base import LossByClass, LossSum, losses, losses_by_class
 from majorant.rows.block import Block
-from majorant.rows.protocol import Audit, LossSum, audits, losses
 from majorant.status import Certificate, Evaluated, Matrix, Vector
 
 # The most features without any penalty for which a bound is looked for, by factorisations of their curvature,
@@ -284,9 +284,9 @@ class Objective:
         """
         if not self.bounded:
             return self._certify_by_majorant(theta)
-        audits = self._audits(theta)
-        value = sum(audit.loss.value for audit in audits) + self.penalty(theta)
-        gradient = _joined([audit.loss.gradient for audit in audits])
+        by_class = self._losses_by_class(theta)
+        value = sum(part.loss.value for part in by_class) + self.penalty(theta)
+        gradient = _joined([part.loss.gradient for part in by_class])
         best, clear = theta, True
         if len(self.free):
             pairs = zip(self.classes, self.matrix(theta), strict=True)
@@ -296,18 +296,18 @@ class Objective:
                 self._free_features_are_clear(rows, row, H)
                 for rows, (row, H) in zip(self.classes, found, strict=True)
             )
-            audits = self._audits(best)
-        parts = zip(self.matrix(best), audits, strict=True)
-        sums = [balanced(row, (audit.negative, audit.positive)) for row, audit in parts]
+            by_class = self._losses_by_class(best)
+        parts = zip(self.matrix(best), by_class, strict=True)
+        sums = [balanced(row, (part.negative, part.positive)) for row, part in parts]
         linear, square, gradients = zip(*sums, strict=True)
         bound = self._dual.value(self.matrix(best), sum(linear), sum(square), np.stack(gradients))
-        if not (clear and all(self._free_features_balance(audit.loss, RESIDUE) for audit in audits)):
+        if not (clear and all(self._free_features_balance(part.loss, RESIDUE) for part in by_class)):
             bound = 0.0
         at = Evaluated(theta, value, gradient, lower_bound=bound)
         return at, Certificate(self.stationarity(at), self.relative_gap(value, bound))
 
-    def _audits(self, theta: Vector) -> list[Audit]:
-        return audits(self.classes, self.matrix(theta))
+    def _losses_by_class(self, theta: Vector) -> list[LossByClass]:
+        return losses_by_class(self.classes, self.matrix(theta))
 
     def _with_best_free_features(self, rows: Rows, theta: Vector) -> tuple[Vector, Matrix]:
         """θ of one class with its features without penalty, and its intercept, where Φ is least.
@@ -346,7 +346,7 @@ class Objective:
         directions = flat_directions(H)
         D = np.zeros((self.width, directions.shape[1]))
         D[np.append(self.free, self.width - 1)] = directions
-        return not D.size or bool(np.all(rows.total(partial(_active_squares, theta, D)) <= EXACT))
+        return not D.size or bool(np.all(rows.sum_blocks(partial(_active_squares, theta, D)) <= EXACT))
 
     def _certify_by_majorant(self, theta: Vector) -> tuple[Evaluated, Certificate]:
         """θ evaluated, and how far a minimiser of the majorant at θ can lower Φ: at most the majorant's gap.
@@ -480,8 +480,8 @@ class Objective:
 
 def _active_squares(theta: Vector, D: Matrix, block: Block) -> Vector:
     """DᵀLᵀSLD, its diagonal, over the rows that are active at θ."""
-    weights = np.where(block.image(theta) < 1.0, block.s, 0.0)
-    return np.array([weights @ block.image(np.ascontiguousarray(d)) ** 2 for d in D.T])
+    weights = np.where(block.matvec(theta) < 1.0, block.s, 0.0)
+    return np.array([weights @ block.matvec(np.ascontiguousarray(d)) ** 2 for d in D.T])
 
 
 def _joined(rows: Sequence[Vector]) -> Vector:

@@ -27,7 +27,7 @@ AGREEMENT = 1e-9
 
 
 class Checkpoint(Callback):
-    """Write the iterate to a file every so many seconds, and at the end, also if that is an error.
+    """Write the iterate to a file at regular intervals, and at the end, also if that is an error.
 
     The file is an .npz archive, replaced whole: a reader finds the last one or the one before, never a torn
     one. ``numpy.load(path)["theta"]`` is θ = (w, β); beside it is what tells one problem from another. With a

@@ -33,7 +33,7 @@ class EarlyStopping(Callback):
     y : array (n_samples,)
         Their labels; without an estimator, 1 and anything else.
     patience : int, default=5
-        Stop after so many iterations without improvement. Iterations that leave θ as it was do not count.
+        Stop after this number of iterations without improvement. Those that leave θ as it was do not count.
     tol : float, default=0.0
         Only scores higher by more than this count as an improvement.
     sample_weight : array (n_samples,), optional

@@ -8,7 +8,7 @@ from majorant.status import Evaluated, Record, Status
 
 
 class TimeLimit(Callback):
-    """Stop after so many seconds of solver time (callbacks and measuring not counted).
+    """Stop after `seconds` seconds of solver time (callbacks and measuring not counted).
 
     With a problem for every class, each of them has that time.
     """

@@ -13,7 +13,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from majorant.callbacks.base import Callback, name_of
-from majorant.rows.between import Pass, between_blocks
+from majorant.rows.pass_hooks import Pass, between_blocks
 from majorant.status import Evaluated, Record, Result, Status
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ EVERY = 3.0
 
 
 class Progress(Callback):
-    """A line per iteration, or per so many seconds, on a stream: how far, on a log10 scale."""
+    """A line per iteration, or every `every` seconds, on a stream: how far, on a log10 scale."""
 
     def __init__(self, every: float = 0.0, stream: TextIO | None = None) -> None:
         self.every = every

@@ -1,4 +1,4 @@
-"""LIBLINEAR's flags, for those who come from there.
+"""LIBLINEAR's flags, for its users.
 
 -s 1, -s 2    --penalty l2        (dual or primal: the same problem)
 -s 5          --penalty l1

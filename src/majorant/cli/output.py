@@ -73,7 +73,7 @@ class Output:
 
     @staticmethod
     def _echo(text: str, *, err: bool) -> None:
-        """Print; if nobody listens any more, the work goes on all the same."""
+        """Print; if the reader of a pipe is gone, the work goes on all the same."""
         with suppress(OSError):
             typer.echo(printable(text), err=err)
 

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from majorant.callbacks import Checkpoint
     from majorant.cli.models import Estimator
     from majorant.datasets import Source
-    from majorant.rows.between import Pass
+    from majorant.rows.pass_hooks import Pass
 
 
 @dataclass(frozen=True)
 class Unhashed:
-    """Where a model comes from, of data that nobody has read as a whole."""
+    """Where a model comes from, of data that were never read as a whole."""
 
     source: str
     feature_names: tuple[str, ...] | None
@@ -52,7 +52,7 @@ class PassTimes:
             self.seconds.append(state.seconds)
 
     def tell(self, rows: int, output: Output) -> None:
-        """How many there were over so many rows, and how long one took."""
+        """Print the number of passes over the rows, and how long a pass took."""
         passes = len(self.seconds)
         output.facts |= {"passes": passes, "rows": rows}
         if passes:
@@ -63,7 +63,7 @@ class PassTimes:
 @contextmanager
 def timed_passes() -> Iterator[PassTimes]:
     """Measure the passes that are made meanwhile."""
-    from majorant.rows.between import between_blocks
+    from majorant.rows.pass_hooks import between_blocks
 
     times = PassTimes()
     with between_blocks(times):

@@ -47,7 +47,7 @@ def train(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Save the way there every minute; if it was, go on from it.",
+            help="Write a checkpoint every minute; resume if FILE exists.",
             show_default=False,
         ),
     ] = None,

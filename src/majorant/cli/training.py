@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from majorant.datasets import Data
     from majorant.estimators.path import Path as StrengthPath
 
-# A report shows the path of the penalty, of so many models and so accurate, where one fit takes no longer
-# than so many seconds.
+# Where one fit takes no longer than QUICK seconds, a report shows a path of PICTURED models, to PICTURED_TOL.
 PICTURED = 30
 PICTURED_TOL = 1e-3
 QUICK = 2.0
@@ -174,7 +173,7 @@ def fit(estimator: Estimator, X: Any, y: Any, output: Output, saving: Checkpoint
     """Train, with progress and warnings for people; whether Ctrl-C ended it with a model to keep."""
     from majorant import SparseSVC
     from majorant.callbacks import LiveProgress
-    from majorant.rows.between import between_blocks
+    from majorant.rows.pass_hooks import between_blocks
     from majorant.status import Certificate
 
     live = LiveProgress() if output.options.talkative and isinstance(estimator, SparseSVC) else None

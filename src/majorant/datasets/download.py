@@ -242,7 +242,7 @@ class _Part:
         if headers.get("Content-Encoding", "identity") != "identity":  # compressed on the way, unasked
             length = mark = ""
         version = _Version(self.url, mark, int(length) if length.isdigit() else None)
-        if mark:  # without a mark nobody can tell whether the rest belongs to this part
+        if mark:  # without a mark the rest may belong to another version
             with replacing(self.note) as file:
                 file.write(json.dumps(asdict(version)).encode())
         return version

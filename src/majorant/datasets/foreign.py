@@ -42,7 +42,7 @@ def explained(error: DataFileError, head: bytes, format: str) -> DataFileError:
 
 
 def what_it_is(head: bytes, format: str) -> str | None:
-    """What a file is that is not of this format, and what to do; None if nobody can tell.
+    """What a file is that is not of this format, and what to do; None if that is unknown.
 
     Parameters
     ----------

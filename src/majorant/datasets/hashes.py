@@ -14,7 +14,7 @@ __all__ = ["content_sha256", "why_not"]
 
 
 def content_sha256(path: Path, most: int | None = None) -> str:
-    """The hash of the content of a file, uncompressed; an error if that is more than so many bytes.
+    """The hash of the content of a file, uncompressed; an error if that is more than `most` bytes.
 
     Remembered as long as the process lives and the file stays as it is, since decompressing takes longer than
     training does on some of these data.

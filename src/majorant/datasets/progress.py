@@ -43,7 +43,7 @@ class TransferProgress:
         return self
 
     def __call__(self, done: int, total: int | None) -> None:
-        """So many bytes have come, of so many."""
+        """Show that `done` of `total` bytes have come."""
         if self._bar is not None:
             self._bar.update(self._task, completed=done, total=total)
         elif time.monotonic() - self._shown >= BETWEEN_LINES:

@@ -48,7 +48,7 @@ def what_limits(objective: Objective) -> str:
     """What makes rounding matter in a problem: a sentence."""
     rows, factor = objective.rows, objective.factor
     found = []
-    ranges = list(rows.ask(_weight_range))
+    ranges = list(rows.map_blocks(_weight_range))
     found += _wide("sample weights", [low for low, _ in ranges], [high for _, high in ranges])
     found += _wide("penalty factors", factor[factor > 0.0])
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""From the solvers' iterations to those who watch: our callbacks, the progress bar, scikit-learn's callbacks.
+"""Passes the solvers' iterations on to our callbacks, the progress bar, scikit-learn's callbacks.
 
 scikit-learn 1.9 has callbacks of its own, which follow a tree of tasks. Ours is
 
@@ -118,7 +118,7 @@ class Bridge(Callback):
     def __init__(self, estimator: SparseSVC, training: Training, X: Any, y: Any, sample_weight: Any) -> None:
         self.estimator, self.training = estimator, training
         self.theta = training.starting_point
-        # Those who score want the X that the user has, with the names of its columns.
+        # Scorers want the X that the user has, with the names of its columns.
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self.task = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
         self.lock = threading.Lock()  # classes may be trained at the same time

@@ -28,7 +28,7 @@ from majorant.estimators.sources import Cut
 from majorant.estimators.svc import SparseSVC
 from majorant.estimators.training import MATRICES, Training
 from majorant.rows.folds import held_out_counts, held_out_scores, without_fold
-from majorant.rows.partitioned import BlockStore, PartitionedRows, survey_together
+from majorant.rows.partitioned import BlockStore, PartitionedRows, compute_stats_at_zero
 from majorant.status import Matrix, Status, Vector
 
 # Entries of the coefficients that go along with one pass; and scores that come back from one.
@@ -133,10 +133,12 @@ def _fold_elsewhere(
 def _rows_by_fold(
     training: Training, whole: PartitionedRows, cut: Cut, at_once: int
 ) -> list[list[PartitionedRows]]:
-    """For each fold the rows that are not in it, as every problem labels them, surveyed."""
+    """For each fold the rows that are not in it, as every problem labels them, with their loss at zero."""
     folds = range(cut.number)
     sizes = whole.n_samples - cut.folds.sizes(cut.counts)
-    parts = _surveyed(whole, [partial(without_fold, k, None) for k in folds], sizes, training, at_once)
+    parts = _with_stats_at_zero(
+        whole, [partial(without_fold, k, None) for k in folds], sizes, training, at_once
+    )
     weights = np.array([_class_weights(rows) for rows in parts])
     if not np.all(weights > 0.0):
         fold, code = np.argwhere(weights <= 0.0)[0]
@@ -151,25 +153,25 @@ def _rows_by_fold(
     weights /= cut.factors
     factors = weights.sum(axis=1, keepdims=True) / (weights.shape[1] * weights) / cut.factors
     views = [partial(without_fold, k, factors[k]) for k in folds]
-    return _surveyed(whole, views, sizes, training, at_once)
+    return _with_stats_at_zero(whole, views, sizes, training, at_once)
 
 
-def _surveyed(
+def _with_stats_at_zero(
     whole: PartitionedRows, views: Sequence[Any], sizes: NDArray[np.int64], training: Training, at_once: int
 ) -> list[list[PartitionedRows]]:
     n_classes = len(training.classes)
     pairs = zip(views, sizes.tolist(), strict=True)
     parts = [whole.reweighted(view, size).by_problem(n_classes) for view, size in pairs]
     for start in range(0, len(parts), at_once):
-        survey_together([rows for fold in parts[start : start + at_once] for rows in fold])
+        compute_stats_at_zero([rows for fold in parts[start : start + at_once] for rows in fold])
     return parts
 
 
 def _class_weights(parts: Sequence[PartitionedRows]) -> list[float]:
     """What each class weighs: at θ = 0 every row loses its weight."""
     if len(parts) == 1:
-        return [parts[0].survey.negative.value, parts[0].survey.positive.value]
-    return [rows.survey.positive.value for rows in parts]
+        return [parts[0].stats_at_zero.negative.value, parts[0].stats_at_zero.positive.value]
+    return [rows.stats_at_zero.positive.value for rows in parts]
 
 
 class _Judge:
@@ -193,7 +195,7 @@ class _Judge:
 
     def _by_counts(self, fold: int, models: Sequence[Matrix]) -> list[float]:
         C = len(self.classes)
-        counts = reduce(add, self.store.ask(partial(held_out_counts, fold, models, C)))
+        counts = reduce(add, self.store.map_blocks(partial(held_out_counts, fold, models, C)))
         # One row for every pair of a class and what is taken for it, which weighs as much as there are such.
         true, taken = np.divmod(np.arange(C * C), C)
         answers = np.eye(C)[taken] if C > 2 else 2.0 * taken - 1.0
@@ -206,7 +208,7 @@ class _Judge:
 
     def _by_scores(self, fold: int, models: Sequence[Matrix]) -> list[float]:
         question = partial(held_out_scores, fold, models, len(self.classes))
-        codes, blocks = zip(*self.store.ask(question), strict=True)
+        codes, blocks = zip(*self.store.map_blocks(question), strict=True)
         y, values = self.classes[np.concatenate(codes)], np.concatenate(blocks, axis=1)
         return [
             self.scorer(Judged(self.classes, theta), value[:, 0] if len(theta) == 1 else value, y)

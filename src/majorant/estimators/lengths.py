@@ -33,7 +33,7 @@ class Largest(NamedTuple):
 
 
 def largest_on_path(models: Sequence[SparseSVC], most: int, units: Vector | float = 1.0) -> Largest:
-    """At most so many features; only their coefficients are ever made dense for all models.
+    """The `most` largest features; only their coefficients are made dense for all models.
 
     All coefficients are multiplied by `units`, one for each feature, where their sizes are to be compared so.
     """

@@ -1,4 +1,4 @@
-"""What a fitted linear classifier does, whoever has fitted it."""
+"""What a fitted linear classifier does, whichever way it was fitted."""
 
 from __future__ import annotations
 

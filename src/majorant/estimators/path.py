@@ -193,7 +193,7 @@ def sparse_svc_path(
 
 
 def warn_of_failures(failed: Sequence[SparseSVC], count: int) -> None:
-    """One warning for all models, out of so many, that did not converge."""
+    """One warning for all models, out of `count`, that did not converge."""
     if failed:
         warnings.warn(
             f"{len(failed)} of {count} models along the path did not converge, the first at "

@@ -99,7 +99,7 @@ def _how_to_go_on(
 
 
 def _keep(estimator: SparseSVC, training: Training, theta: Matrix) -> None:
-    """Let the estimator have these coefficients, of which nothing is claimed: nobody can ask the rows."""
+    """Let the estimator have these coefficients, of which nothing is claimed: the rows are out of reach."""
     estimator._store_model(training.classes, theta, training.dtype, training.potential)
     keep_stream(estimator, None)
     estimator.t_ = training.rows[0].n_samples

@@ -15,7 +15,7 @@ from majorant.estimators.validation import class_factors, encode_labels
 from majorant.rows.block import Block
 from majorant.rows.folds import Folds
 from majorant.rows.memory import make_block
-from majorant.rows.partitioned import BlockStore, PartitionedRows, survey_together
+from majorant.rows.partitioned import BlockStore, PartitionedRows, compute_stats_at_zero
 from majorant.rows.sources import RawBlock, Source, Tally, checked
 from majorant.rows.stream import Reader, read_ahead
 from majorant.status import Vector
@@ -46,7 +46,7 @@ def rows_by_problem(
     cut: Cut | None,
     make_store: Callable[[Labelled], BlockStore],
 ) -> tuple[NDArray[Any], list[PartitionedRows]]:
-    """The classes, and the rows as every problem labels them, surveyed; the store labels its blocks."""
+    """The classes, and the rows as every problem labels them, with their loss at zero."""
     classes, rows, weights = counted(tallies, source.name)
     factors = factors_by_class(estimator, classes, weights)
     folds = None if cut is None else cut.made(tallies, classes, factors)
@@ -55,7 +55,7 @@ def rows_by_problem(
     remember_features(estimator, source)
     whole = PartitionedRows(make_store(prepare), int(rows.sum()), source.n_features)
     parts = whole.by_problem(len(classes))
-    survey_together(parts)
+    compute_stats_at_zero(parts)
     return classes, parts
 
 

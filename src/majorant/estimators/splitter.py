@@ -48,9 +48,7 @@ class FoldsByPlace:
         _, codes = np.unique(np.asarray(y), return_inverse=True)
         counts = np.bincount(codes)
         if counts.max() < self.number:
-            raise ValueError(
-                f"No class has {self.number} rows, and each of so many folds needs one: take fewer folds."
-            )
+            raise ValueError(f"No class has {self.number} rows, and each fold needs one: take fewer folds.")
         if counts.min() < self.number:
             warnings.warn(
                 f"A class has fewer rows ({counts.min()}) than there are folds ({self.number}), so it is "

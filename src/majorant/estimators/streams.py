@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from majorant.estimators.cv import SparseSVCCV
     from majorant.estimators.svc import SparseSVC
 
-# What nobody can know without a pass over all rows.
+# What is unknown without a pass over all rows.
 UNKNOWN = ("status_", "converged_", "objective_", "gap_", "lower_bound_", "stationarity_", "history_")
 
 
@@ -131,7 +131,7 @@ def learn(
         for descent, rows in zip(stream, parts, strict=True):
             objective = Objective(rows, potential, estimator.eta, factor)
             require_suitable(solver, objective)
-            descent.survey(rows)
+            descent.note_largest_row(rows)
             descent.epoch(objective, pass_length)
     theta = np.stack([descent.theta for descent in stream])
     if not np.isfinite(theta).all():

@@ -27,7 +27,7 @@ from majorant.estimators.training import Training
 from majorant.objective import Objective
 from majorant.potentials import L2, Potential
 from majorant.rows import Rows
-from majorant.rows.protocol import losses
+from majorant.rows.base import losses
 from majorant.solvers import choose_solver, solve
 from majorant.status import Result, Status, Vector
 
@@ -105,7 +105,7 @@ def _null_point(training: Training, rows: Rows) -> Vector:
 
 
 def default_strengths(training: Training, count: int, ratio: float) -> Vector:
-    """So many strengths, falling geometrically by the ratio in all.
+    """A number of strengths, falling geometrically by the ratio in all.
 
     The first is `lambda_max`; for potentials without, the curvature of the loss along its longest feature.
     """

@@ -88,7 +88,7 @@ def _solved(task: Task, split: Split) -> dict[str, Any]:
 
 
 def _cpu_times(task: Task, split: Split, count: int) -> list[float]:
-    """When each of so many iterates is reached, in seconds of one core that nothing else disturbs.
+    """When each of `count` iterates is reached, in seconds of one core that nothing else disturbs.
 
     Not by the clock on the wall, which also runs while others use the core. And others slow down a core that
     they do not use, by the caches and the memory that they share with it: so every iteration counts as

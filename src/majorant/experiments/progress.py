@@ -26,7 +26,7 @@ class Progress:
         self._bar: Any = None
 
     def begin(self, what: str, count: int, weight: float) -> None:
-        """A phase of so many cells begins, whose weights add up to this."""
+        """A phase of `count` cells begins, whose weights add up to `weight`."""
         self.what, self.count, self.weight = what, count, weight
         self.done, self.weight_done = 0, 0.0
         self._start = self._last = time.monotonic()

@@ -147,7 +147,7 @@ class Study:
     iterations: int = 100
     """Of the deterministic methods; epochs of the stochastic ones; of hybrids, both together."""
     warmup: int = 10
-    """ι: after so many epochs learning rates are compared, and hybrids change their method."""
+    """ι: the epochs after which learning rates are compared, and hybrids change their method."""
     rates: tuple[float, ...] = tuple(10.0**k for k in range(-8, 1))
     """The learning rates of the first round; the second one looks around the best of them."""
     refinements: tuple[float, ...] = (0.2, 0.5, 2.0, 5.0)

@@ -25,7 +25,7 @@ class Results:
         self.path = None if path is None else Path(path)
         self._records: dict[str, dict[str, Any]] = {}
         self._whole = 0
-        """So many bytes of the file are whole lines."""
+        """The number of bytes of the file that are whole lines."""
         if self.path is not None and self.path.exists():
             self._read(self.path)
 

@@ -231,7 +231,7 @@ def _sparsity_row(records: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _width_for(records: Sequence[dict[str, Any]], zeros: int) -> float:
-    """The size below which our runs have so many coefficients."""
+    """The size below which our runs have `zeros` coefficients."""
     if zeros == 0:
         return 0.0
     return float(np.mean([np.sort(np.abs(record["theta"][:-1]))[zeros - 1] for record in records]))

@@ -25,7 +25,7 @@ def save_model(
     provenance: Provenance | Mapping[str, Any] | None = None,
     overwrite: bool = True,
 ) -> None:
-    """Write a fitted model to a file: JSON, which anybody can read and nobody can hide a program in.
+    """Write a fitted model to a file: JSON, which is readable and cannot contain a program.
 
     The file is replaced whole: whatever happens meanwhile, there is the old one or the new one. The same
     model makes the same bytes. docs/models.md describes every field.

@@ -21,7 +21,7 @@ from majorant.status import Matrix, Vector
 
 RESAMPLES = 1000
 SEED = 0
-# The rows of a ROC curve in the bootstrap: so many steps of the score, in each of which all rows are ties. It
+# The steps of a ROC curve in the bootstrap, at most. All rows within a step count as ties, which
 # moves the area by less than 3e-4, and not at all where there are no more different scores than this.
 MOST_STEPS = 2048
 # Numbers drawn at a time.

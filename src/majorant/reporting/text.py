@@ -25,13 +25,13 @@ def plain_text(value: Any, longest: int = LONGEST_NAME) -> str:
 
 
 def _shortened(text: str, kept: int) -> str:
-    """Its beginning and its end, so many letters in all: names often differ in the last letters."""
+    """The beginning and the end of a text, `kept` letters in all: names often differ in the last letters."""
     begin = text[: -(-2 * kept // 3)]
     return f"{begin}…{text[len(text) - (kept - len(begin)) :]}"
 
 
 def number(value: float, digits: int = 3, *, sign: bool = False, short: bool = False) -> str:
-    """A number with so many significant digits: 0.0123, −4.56, 12,300, 7.89 × 10⁻⁸ (short: 7.89e−8)."""
+    """A number with `digits` significant digits: 0.0123, −4.56, 12,300, 7.89 × 10⁻⁸ (short: 7.89e−8)."""
     value = float(value)
     if math.isnan(value):
         return "—"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.rows.protocol import Audit, LossSum
+from majorant.rows.base import LossByClass, LossSum
 from majorant.status import Matrix, Vector
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ class Block(ABC):
         """LᵀSL: half of what all rows add up to."""
         p = self.n_features + 1
         H, c = np.zeros((p, p)), np.zeros(p)
-        self.add_rows(np.arange(self.n_samples), 1.0, H, c)
+        self.rank_update(np.arange(self.n_samples), 1.0, H, c)
         H *= 0.5
-        self.mirror(H)
+        self.symmetrize(H)
         return H
 
     def gram_product(self, v: Vector) -> Vector:
@@ -75,11 +75,11 @@ class Block(ABC):
         """DᵀLᵀSLD, a product with X for each column of D."""
         # On cina0 one BLAS product with two columns took three times as long as two with one; on w8a a loop
         # over the columns inside of one pass over CSR was no faster.
-        images = np.stack([self.image(np.ascontiguousarray(d)) for d in D.T])
+        images = np.stack([self.matvec(np.ascontiguousarray(d)) for d in D.T])
         return np.asarray((images * self.s) @ images.T)
 
     @abstractmethod
-    def audit(self, theta: Vector, *, lengths: bool) -> Audit:
+    def loss_by_class(self, theta: Vector, *, lengths: bool) -> LossByClass:
         """The loss at θ by class, and the diagonal of LᵀSL over the rows that are active there."""
 
     @abstractmethod
@@ -91,32 +91,34 @@ class Block(ABC):
         """S^½L, dense."""
 
     @abstractmethod
-    def image(self, d: Vector) -> Vector:
+    def matvec(self, d: Vector) -> Vector:
         """L d, row by row: the margins of d."""
 
     @abstractmethod
-    def add_rows(self, rows: Indices, sign: float, H: Matrix, c: Vector) -> None:
+    def rank_update(self, rows: Indices, sign: float, H: Matrix, c: Vector) -> None:
         """Add 2 Σ s_k L_k L_kᵀ over the rows to the lower triangle of H, and 2 Σ s_k L_k to c.
 
-        With sign -1, take them away. What happens above the diagonal of H is left open until `mirror`.
+        With sign -1, take them away. What happens above the diagonal of H is left open until `symmetrize`.
         """
 
     @staticmethod
     @abstractmethod
-    def mirror(H: Matrix) -> None:
+    def symmetrize(H: Matrix) -> None:
         """Make H symmetric by its lower triangle, after the last of the rows."""
 
     @abstractmethod
     def advance(
         self, d: Vector, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
     ) -> float:
-        """Write L d to dv and `cross` with t = 1; the loss after it.
+        """Write L d to dv and `update_active` with t = 1; the loss after it.
 
         If H is empty, write the gradient of the loss after it to c.
         """
 
     @abstractmethod
-    def cross(self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector) -> None:
+    def update_active(
+        self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
+    ) -> None:
         """Add t dv to the margins v, and bring along who is active; if H is not empty, H and c too."""
 
     @abstractmethod

@@ -61,7 +61,7 @@ class Columns:
         np.cumsum(ends, out=ends)
         data, indices = np.empty(int(ends[-1])), np.empty(int(ends[-1]), dtype=np.uint32)
         root = np.divide(y, np.sqrt(s), out=np.zeros_like(y), where=s > 0.0)
-        kernels.turn_back(self.data, self.indices, starts, stops, root, ends[:-1].copy(), data, indices)
+        kernels.csc_to_csr(self.data, self.indices, starts, stops, root, ends[:-1].copy(), data, indices)
         entries = (data, indices, ends[:-1], ends[1:])
         intercept = whole.blocks[0].b > 0
         block = CsrBlock(entries, len(chosen), y, s, intercept=intercept, ones=False)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from majorant.interrupts import check
 from majorant.rows import kernels
+from majorant.rows.base import LossByClass, LossSum
 from majorant.rows.block import Block, Indices
-from majorant.rows.protocol import Audit, LossSum
 from majorant.rows.threads import ENTRIES_PER_BLOCK, blocks_for, parallel_map
 from majorant.status import Matrix, Vector
 
@@ -63,16 +63,16 @@ class CsrBlock(Block):
 
     def loss(self, theta: Vector, indices: Indices | None = None) -> LossSum:
         if indices is None:  # one kernel less to compile, and as fast
-            return self.audit(theta, lengths=False).loss
+            return self.loss_by_class(theta, lengths=False).loss
         gradient = np.zeros(len(theta))
         return LossSum(kernels.loss(*self._csr, self.y, self.s, self.b, theta, indices, gradient), gradient)
 
-    def audit(self, theta: Vector, *, lengths: bool) -> Audit:
+    def loss_by_class(self, theta: Vector, *, lengths: bool) -> LossByClass:
         values, gradients = np.zeros(2), np.zeros((2, len(theta)))
         squares = np.zeros(len(theta) if lengths else 0)
-        kernels.audit(*self._csr, self.y, self.s, self.b, theta, values, gradients, squares)
+        kernels.loss_by_class(*self._csr, self.y, self.s, self.b, theta, values, gradients, squares)
         negative, positive = map(LossSum, values.tolist(), gradients)
-        return Audit(negative, positive, negative + positive, squares)
+        return LossByClass(negative, positive, negative + positive, squares)
 
     def squared_norms(self) -> Vector:
         norms = np.zeros(self.n_samples)
@@ -86,9 +86,9 @@ class CsrBlock(Block):
             row[indices[start:stop]] = data[start:stop]
         return self._design_from(X)
 
-    def image(self, d: Vector) -> Vector:
+    def matvec(self, d: Vector) -> Vector:
         result = np.empty(self.n_samples)
-        kernels.image(*self._csr, self.y, self.b, d, result)
+        kernels.matvec(*self._csr, self.y, self.b, d, result)
         return result
 
     def advance(
@@ -104,19 +104,21 @@ class CsrBlock(Block):
             )  # fmt: skip
         return float(total)
 
-    def cross(self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector) -> None:
+    def update_active(
+        self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
+    ) -> None:
         data, indices, starts, stops = self._csr
         for part in self._pieces if H.size else [slice(None)]:
             check()
-            kernels.cross(
+            kernels.update_active(
                 data, indices, starts[part], stops[part], self.y[part], self.s[part], self.b,
                 dv[part], t, v[part], active[part], H, c,
             )  # fmt: skip
 
-    def add_rows(self, rows: Indices, sign: float, H: Matrix, c: Vector) -> None:
+    def rank_update(self, rows: Indices, sign: float, H: Matrix, c: Vector) -> None:
         for part in _pieces(self._lengths[rows] ** 2):
             check()
-            kernels.add_rows(*self._csr, self.y, self.s, self.b, rows[part], sign, H, c)
+            kernels.rank_update(*self._csr, self.y, self.s, self.b, rows[part], sign, H, c)
 
     @cached_property
     def _lengths(self) -> NDArray[np.float64]:
@@ -134,8 +136,8 @@ class CsrBlock(Block):
         return _pieces(self._lengths**2)
 
     @staticmethod
-    def mirror(H: Matrix) -> None:
-        kernels.mirror(H)
+    def symmetrize(H: Matrix) -> None:
+        kernels.symmetrize(H)
 
     def active_product(self, active: NDArray[np.bool_], d: Vector, out: Vector | None = None) -> Vector:
         product = np.empty(len(d)) if out is None else out
@@ -222,7 +224,7 @@ class CsrBlock(Block):
     def copy_columns(self, chosen: NDArray[np.intp], places: Indices, offset: int, target: Columns) -> None:
         # In two steps: first what is wanted, row by row, and then only that in the order of the columns.
         part = self.columns(chosen)
-        kernels.turn(
+        kernels.csr_to_csc(
             *part._entries, np.sqrt(self.s) * self.y, places.copy(), offset, target.data, target.indices
         )
 

@@ -34,10 +34,10 @@ from distributed.protocol.pickle import dumps, loads
 
 from majorant.blas import one_thread
 from majorant.errors import ClusterLostError
-from majorant.rows.between import Pass, call_watchers
+from majorant.rows.base import Answer, State
 from majorant.rows.block import Block
 from majorant.rows.partitioned import BlockStore, identity
-from majorant.rows.protocol import Answer, State
+from majorant.rows.pass_hooks import Pass, call_watchers
 from majorant.rows.sources import DEFAULT_MEMORY
 from majorant.rows.threads import alone
 
@@ -102,7 +102,9 @@ class Cluster(BlockStore):
         """The answers of all blocks, in their order: one round trip."""
         return self._ask_some(question, range(self.n_blocks))
 
-    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
+    def fold_blocks(
+        self, state: State, through: Callable[[State, Block], State], order: Sequence[int]
+    ) -> State:
         """Take a state through blocks, one after the other: a round trip for each."""
         for i in order:
             (state,) = self._ask_some(partial(through, state), [i])

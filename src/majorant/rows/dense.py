@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from majorant.interrupts import check
 from majorant.losses import SquaredHinge
+from majorant.rows.base import Answer, LossByClass, LossSum
 from majorant.rows.block import Block, Indices
-from majorant.rows.protocol import Answer, Audit, LossSum
 from majorant.rows.threads import blocks_for, parallel_map
 from majorant.status import Matrix, Vector
 
@@ -82,7 +82,7 @@ class DenseBlock(Block):
         bounds = [n * k // count for k in range(count + 1)]
         return parallel_map([partial(question, slice(a, b)) for a, b in pairwise(bounds)])
 
-    def _image(self, d: Vector, out: Vector | None = None) -> Vector:
+    def _matvec(self, d: Vector, out: Vector | None = None) -> Vector:
         """Xd, written to `out` if that is given."""
         if self._plain:
             return np.matmul(self.X, d, out=out)
@@ -113,7 +113,7 @@ class DenseBlock(Block):
         return self._loss_and_slopes(theta)[1]
 
     def _loss_and_slopes(self, theta: Vector) -> tuple[Vector, LossSum, Vector]:
-        """θ, the loss there and the slopes of the rows: kept for the audit that often comes next."""
+        """θ, the loss there and the slopes of the rows: kept, as the loss by class often comes next."""
         last = self._last  # read once: another thread may ask for another θ meanwhile
         if last is not None and np.array_equal(last[0], theta):
             return last
@@ -155,22 +155,22 @@ class DenseBlock(Block):
             return np.asarray(X @ w)
         return np.asarray(X[:, used] @ w[used])
 
-    def audit(self, theta: Vector, *, lengths: bool) -> Audit:
+    def loss_by_class(self, theta: Vector, *, lengths: bool) -> LossByClass:
         if not lengths:
-            return self._audit_loss(theta)
+            return self._split_loss(theta)
         # At θ = 0, which is asked for first of all, no product is needed to know the margins.
-        margins = self.image(theta) if theta.any() else np.zeros(self.n_samples)
+        margins = self.matvec(theta) if theta.any() else np.zeros(self.n_samples)
         by_class = np.stack([self.y < 0.0, self.y > 0.0])
         values = by_class @ (self.s * SquaredHinge.value(margins))
         slopes = by_class * (self.s * self.y * SquaredHinge.derivative(margins))
         weights = self.s * (margins < 1.0)
-        sums, squares = self._audit_columns(slopes, weights)
+        sums, squares = self._column_sums(slopes, weights)
         gradients = np.column_stack([sums, self.b * slopes.sum(axis=1)])
         negative, positive = map(LossSum, values.tolist(), gradients)
         squares = np.append(squares, self.b**2 * weights.sum())
-        return Audit(negative, positive, negative + positive, squares)
+        return LossByClass(negative, positive, negative + positive, squares)
 
-    def _audit_loss(self, theta: Vector) -> Audit:
+    def _split_loss(self, theta: Vector) -> LossByClass:
         """The loss by class; a product with X beside the loss over all rows, which may be known.
 
         The product is for the class that weighs less. What is left of the other one has the digits of the
@@ -194,15 +194,15 @@ class DenseBlock(Block):
             sums = [LossSum(value, lighter), LossSum(max(loss.value - value, 0.0), gradient)]
         lighter_loss, heavier_loss = sums
         if mine is negative:
-            return Audit(lighter_loss, heavier_loss, loss, np.zeros(0))
-        return Audit(heavier_loss, lighter_loss, loss, np.zeros(0))
+            return LossByClass(lighter_loss, heavier_loss, loss, np.zeros(0))
+        return LossByClass(heavier_loss, lighter_loss, loss, np.zeros(0))
 
     @cached_property
     def _quarter_weights(self) -> Vector:
         """1/4s, and zero for rows without weight."""
         return np.divide(0.25, self.s, out=np.zeros_like(self.s), where=self.s > 0.0)
 
-    def _audit_columns(self, slopes: Matrix, weights: Vector) -> tuple[Matrix, Vector]:
+    def _column_sums(self, slopes: Matrix, weights: Vector) -> tuple[Matrix, Vector]:
         """The slopes times X and the weighted square of each column's length: one pass."""
         plain = bool(np.all(weights == 1.0))
 
@@ -225,14 +225,14 @@ class DenseBlock(Block):
         sums, squares = (reduce(add, answers) for answers in zip(*self._by_parts(of), strict=True))
         return sums, squares
 
-    def image(self, d: Vector, out: Vector | None = None) -> Vector:
+    def matvec(self, d: Vector, out: Vector | None = None) -> Vector:
         # In place where it can be: on tall data these vectors are as much work as the product.
-        scores = self._image(d[:-1], out)
+        scores = self._matvec(d[:-1], out)
         scores += self.b * d[-1]
         scores *= self.y
         return scores
 
-    def add_rows(self, rows: Indices, sign: float, H: Matrix, c: Vector) -> None:
+    def rank_update(self, rows: Indices, sign: float, H: Matrix, c: Vector) -> None:
         if not len(rows):
             return
         root = np.sqrt(2.0 * self.s[rows])
@@ -270,14 +270,14 @@ class DenseBlock(Block):
         return self.X.take(rows, 0, buffer[: len(rows)], "clip")
 
     @staticmethod
-    def mirror(H: Matrix) -> None:
+    def symmetrize(H: Matrix) -> None:
         """Nothing is missing: BLAS has written both triangles."""
 
     def advance(
         self, d: Vector, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
     ) -> float:
-        self.image(d, out=dv)
-        self.cross(1.0, dv, v, active, H, c)
+        self.matvec(d, out=dv)
+        self.update_active(1.0, dv, v, active, H, c)
         loss, slopes = SquaredHinge.weighted_sum(v.copy(), self.s)
         if not H.size:
             slopes *= self.y
@@ -285,17 +285,19 @@ class DenseBlock(Block):
             c[-1] = self.b * slopes.sum()
         return loss
 
-    def cross(self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector) -> None:
+    def update_active(
+        self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
+    ) -> None:
         v += dv if t == 1.0 else t * dv
         now = v < 1.0
         if H.size and len(changed := (now != active).nonzero()[0]):
             entering = now[changed]
-            self.add_rows(changed[~entering], -1.0, H, c)
-            self.add_rows(changed[entering], 1.0, H, c)
+            self.rank_update(changed[~entering], -1.0, H, c)
+            self.rank_update(changed[entering], 1.0, H, c)
         active[:] = now
 
     def active_product(self, active: NDArray[np.bool_], d: Vector, out: Vector | None = None) -> Vector:
-        image = self._image(d[:-1])
+        image = self._matvec(d[:-1])
         image += self.b * d[-1]
         image *= 2.0 * self.s * active
         product = np.empty(len(d)) if out is None else out

@@ -128,4 +128,4 @@ def _codes(block: Block, n_classes: int) -> NDArray[np.intp]:
 
 def _scores(theta: Matrix, block: Block) -> Matrix:
     plain = block.relabelled(np.ones(block.n_samples), block.s)
-    return np.stack([plain.image(row) for row in theta])
+    return np.stack([plain.matvec(row) for row in theta])

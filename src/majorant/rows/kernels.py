@@ -3,9 +3,9 @@
 Written by hand because each does in one pass over the matrix what library products do in two or
 three: a row is still in the cache when its contribution to the gradient is scattered. `jit.py` says how
 they are compiled. What they write to is allocated by the caller: numba takes long to compile an
-allocation (`audit` took 1.5 s with, 0.9 s without). The product of a row with θ, and what a row that changes
-sides does, are written out where they are needed: as functions of their own they made fits on w8a 1.2 to 1.5
-times as long.
+allocation (`loss_by_class` took 1.5 s with, 0.9 s without). The product of a row with θ, and what a row that
+changes sides does, are written out where they are needed: as functions of their own they made fits on w8a 1.2
+to 1.5 times as long.
 
 The entries of row k are data[e], in the columns indices[e], for starts[k] ≤ e < stops[k]: so some of the
 rows of a matrix are a matrix themselves, without a copy of an entry. Where all entries are 1, as those of
@@ -52,7 +52,7 @@ def loss(data, indices, starts, stops, y, s, b, theta, subset, gradient):
 
 
 @compiled
-def audit(data, indices, starts, stops, y, s, b, theta, totals, gradients, squares):
+def loss_by_class(data, indices, starts, stops, y, s, b, theta, totals, gradients, squares):
     """Add Σ s ρ²(v) and its gradient, by class, and the active rows to the squared lengths, unless empty."""
     intercept = b * theta[-1]
     somewhere = False
@@ -88,7 +88,7 @@ def squared_norms(data, indices, starts, stops, norms):
 
 
 @compiled
-def image(data, indices, starts, stops, y, b, theta, result):
+def matvec(data, indices, starts, stops, y, b, theta, result):
     """Lθ, for every row: the margins of θ."""
     intercept = b * theta[-1]
     for k in range(y.size):
@@ -100,7 +100,7 @@ def image(data, indices, starts, stops, y, b, theta, result):
 
 @compiled
 def advance(data, indices, starts, stops, y, s, b, d, dv, v, active, H, c):
-    """Write L d to dv and take the whole step, see `cross`; return the loss after it.
+    """Write L d to dv and take the whole step, see `update_active`; return the loss after it.
 
     Without H, write the gradient of the loss after the step to c: the rows are in the cache.
     """
@@ -121,7 +121,7 @@ def advance(data, indices, starts, stops, y, s, b, d, dv, v, active, H, c):
         if H.size:
             if now != active[k]:
                 weight = 2.0 * s[k] if now else -2.0 * s[k]
-                _add_row(data, indices, starts[k], stops[k], weight, weight * y[k], b, H, c)
+                _rank_one_update(data, indices, starts[k], stops[k], weight, weight * y[k], b, H, c)
         elif now:
             slope = s[k] * y[k] * _derivative(v[k])
             slope_sum += slope
@@ -134,7 +134,7 @@ def advance(data, indices, starts, stops, y, s, b, d, dv, v, active, H, c):
 
 
 @compiled
-def cross(data, indices, starts, stops, y, s, b, dv, t, v, active, H, c):
+def update_active(data, indices, starts, stops, y, s, b, dv, t, v, active, H, c):
     """Add t dv to the margins v; bring along who is active, and with H, also H (lower triangle) and c."""
     for k in range(y.size):
         v[k] += t * dv[k]
@@ -143,20 +143,20 @@ def cross(data, indices, starts, stops, y, s, b, dv, t, v, active, H, c):
             active[k] = now
             if H.size:
                 weight = 2.0 * s[k] if now else -2.0 * s[k]
-                _add_row(data, indices, starts[k], stops[k], weight, weight * y[k], b, H, c)
+                _rank_one_update(data, indices, starts[k], stops[k], weight, weight * y[k], b, H, c)
 
 
 @compiled
-def add_rows(data, indices, starts, stops, y, s, b, rows, sign, H, c):
+def rank_update(data, indices, starts, stops, y, s, b, rows, sign, H, c):
     """Add 2 sign Σ s_k L_k L_kᵀ over some rows to the lower triangle of H, and 2 sign Σ s_k L_k to c."""
     for position in range(rows.size):
         k = rows[position]
         weight = 2.0 * sign * s[k]
-        _add_row(data, indices, starts[k], stops[k], weight, weight * y[k], b, H, c)
+        _rank_one_update(data, indices, starts[k], stops[k], weight, weight * y[k], b, H, c)
 
 
 @compiled_part
-def _add_row(data, indices, start, stop, weight, labelled, b, H, c):
+def _rank_one_update(data, indices, start, stop, weight, labelled, b, H, c):
     last = H[c.size - 1]
     for e in range(start, stop):
         weighted = _times(weight, data, e)
@@ -170,7 +170,7 @@ def _add_row(data, indices, start, stop, weight, labelled, b, H, c):
 
 
 @compiled
-def mirror(H):
+def symmetrize(H):
     """Copy the lower triangle of H to the upper one, tile by tile: columns are far apart in memory."""
     tile = 16
     for top in range(0, H.shape[0], tile):
@@ -275,7 +275,7 @@ def renumber(indices, position, target):
 
 
 @compiled
-def turn(data, indices, starts, stops, root, nexts, offset, target, numbers):
+def csr_to_csc(data, indices, starts, stops, root, nexts, offset, target, numbers):
     """Copy every entry, times root, and its row number plus the offset, to the next place of its column."""
     for k in range(starts.size):
         number = np.uint32(k + offset)
@@ -295,7 +295,7 @@ def count_rows(indices, starts, stops, ends):
 
 
 @compiled
-def turn_back(data, indices, starts, stops, root, nexts, target, numbers):
+def csc_to_csr(data, indices, starts, stops, root, nexts, target, numbers):
     """Copy the entries of some columns, times root, and the columns' numbers, to the next places of rows."""
     for j in range(starts.size):
         for e in range(starts[j], stops[j]):

@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from majorant.rows.base import Answer, Rows, State
 from majorant.rows.block import Block
 from majorant.rows.dense import DenseBlock
-from majorant.rows.protocol import Answer, Rows, State
 from majorant.rows.threads import blocks_for, parallel_map
 from majorant.status import Vector
 
@@ -31,9 +31,9 @@ class MemoryRows(Rows):
     """The rows of X, in blocks that are worked on at the same time.
 
     `cuts` are the row numbers where a block begins. By default the rows are cut for speed, which depends on X
-    alone, not on the number of cores. `drawn` are the blocks that batches are drawn from: what the user has
-    cut, not what was cut for speed. `kept` is what a run leaves for the next one
-    on these rows, which often begins where it ended: along a path of strengths, say.
+    alone, not on the number of cores. `batch_blocks` are the blocks that batches are drawn from: what the
+    user has cut, not what was cut for speed. `warm_cache` is what a run leaves for the next one on these
+    rows, which often begins where it ended: along a path of strengths, say.
     """
 
     def __init__(
@@ -45,19 +45,19 @@ class MemoryRows(Rows):
         intercept: bool = True,
         cuts: Sequence[int] | None = None,
     ) -> None:
-        self.kept: dict[type, Any] = {}
+        self.warm_cache: dict[type, Any] = {}
         y = np.asarray(y, dtype=np.float64)
         s = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
         whole = make_block(X, y, s, intercept=intercept)
         self.n_samples, self.n_features = X.shape
         self._cut_by_user = cuts is not None
-        self.drawn = _cut(whole, cuts or ())
+        self.batch_blocks = _cut(whole, cuts or ())
         self.blocks = self.partition()
 
     def relabelled(self, y: Vector, sample_weight: Vector) -> MemoryRows:
         """The same X with other labels and weights, as for another class; nothing of X is copied."""
-        stops = np.cumsum([block.n_samples for block in self.drawn])[:-1]
-        parts = zip(self.drawn, np.split(y, stops), np.split(sample_weight, stops), strict=True)
+        stops = np.cumsum([block.n_samples for block in self.batch_blocks])[:-1]
+        parts = zip(self.batch_blocks, np.split(y, stops), np.split(sample_weight, stops), strict=True)
         twin = self.of([block.relabelled(labels, weights) for block, labels, weights in parts])
         twin._cut_by_user = self._cut_by_user
         twin.blocks = twin.partition()
@@ -74,18 +74,20 @@ class MemoryRows(Rows):
         """The same sparse rows with these features, which have all entries; the entries are not copied."""
         from majorant.rows.csr import CsrBlock  # imports numba
 
-        known: MemoryRows | None = self.kept.get(MemoryRows)
+        known: MemoryRows | None = self.warm_cache.get(MemoryRows)
         if known is not None:  # the same features: those that are not empty
             return known
-        part = self.of([block.renumbered(chosen) for block in self.drawn if isinstance(block, CsrBlock)])
+        part = self.of(
+            [block.renumbered(chosen) for block in self.batch_blocks if isinstance(block, CsrBlock)]
+        )
         part._cut_by_user = self._cut_by_user
         part.blocks = part.partition()
         part._know_columns_of(self, chosen)
-        self.kept[MemoryRows] = part
+        self.warm_cache[MemoryRows] = part
         return part
 
     @property
-    def audits_cheaply(self) -> bool:  # type: ignore[override]
+    def loss_by_class_is_cheap(self) -> bool:  # type: ignore[override]
         """Whether X is sparse: its kernel takes the same time."""
         return not self.dense
 
@@ -96,7 +98,7 @@ class MemoryRows(Rows):
 
     def every(self, step: int) -> MemoryRows:
         """Every `step`-th row, with `step` times its weight: a rough picture of all."""
-        part = self.of([_sample(block, step) for block in self.drawn])
+        part = self.of([_sample(block, step) for block in self.batch_blocks])
         part._cut_by_user = self._cut_by_user
         part.blocks = part.partition()
         return part
@@ -105,8 +107,8 @@ class MemoryRows(Rows):
     def of(cls, blocks: list[Block]) -> MemoryRows:
         """The rows of these blocks."""
         part = object.__new__(MemoryRows)
-        part.kept, part._cut_by_user = {}, False
-        part.drawn = part.blocks = blocks
+        part.warm_cache, part._cut_by_user = {}, False
+        part.batch_blocks = part.blocks = blocks
         part.n_samples = sum(block.n_samples for block in part.blocks)
         part.n_features = part.blocks[0].n_features
         return part
@@ -116,29 +118,31 @@ class MemoryRows(Rows):
 
         Where every block has a matrix of its own, that should be small beside the block.
         """
-        if len(self.drawn) > 1 or self._cut_by_user:
-            return self.drawn
-        (whole,) = self.drawn
+        if len(self.batch_blocks) > 1 or self._cut_by_user:
+            return self.batch_blocks
+        (whole,) = self.batch_blocks
         by_features = LEAST_ENTRIES_PER_FEATURE * whole.n_features
         count = blocks_for(whole.sparse_entries, max(LEAST_ENTRIES, by_features, least_entries))
         return _cut(whole, [whole.n_samples * k // count for k in range(1, count)])
 
-    def ask(self, question: Callable[[Block], Answer]) -> list[Answer]:
+    def map_blocks(self, question: Callable[[Block], Answer]) -> list[Answer]:
         return parallel_map([partial(question, block) for block in self.blocks])
 
     @cached_property
     def column_counts(self) -> NDArray[np.intp]:
         """How many entries each column of X has."""
-        return np.asarray(self.total(lambda block: block.column_counts))
+        return np.asarray(self.sum_blocks(lambda block: block.column_counts))
 
     @property
     def n_parts(self) -> int:
         # Batches stay within a block that the user has cut, as they must where it is on another machine.
-        return len(self.drawn)
+        return len(self.batch_blocks)
 
-    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
+    def fold_blocks(
+        self, state: State, through: Callable[[State, Block], State], order: Sequence[int]
+    ) -> State:
         for i in order:
-            state = through(state, self.drawn[i])
+            state = through(state, self.batch_blocks[i])
         return state
 
 

@@ -3,7 +3,7 @@
 A `BlockStore` maps a question over all of its blocks, at the price of a pass over a disk, or of a round trip
 to a cluster. `PartitionedRows` are what a `BlockTransform` makes of the blocks of a store: "this class
 against the rest", "without the rows of that fold", "some columns only". Questions to several transforms of
-one store share a pass: `ask_each` takes a list of questions, a `PassBatcher` collects the questions of
+one store share a pass: `map_blocks_each` takes a list of questions, a `PassBatcher` collects the questions of
 problems that are solved in threads.
 """
 
@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from majorant.rows.base import Answer, ByNnz, EveryKth, Rows, State, losses_by_class
 from majorant.rows.block import Block
 from majorant.rows.memory import joined
 from majorant.rows.pass_batcher import AskAll, PassBatcher
-from majorant.rows.protocol import Answer, Every, Rows, Some, State, audits
 from majorant.rows.sources import DEFAULT_MEMORY
 from majorant.status import Matrix
 
@@ -43,7 +43,7 @@ class BlockStore(ABC):
         self.passes = 0
         """The passes that have begun."""
         self.grams: dict[Callable[[Block], Block], Matrix] = {}
-        self._sample: dict[Every | Some, list[Block]] = {}
+        self._sample: dict[EveryKth | ByNnz, list[Block]] = {}
         self._sampling = Lock()
 
     @abstractmethod
@@ -51,19 +51,21 @@ class BlockStore(ABC):
         """The answers of all blocks, in their order."""
 
     @abstractmethod
-    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
+    def fold_blocks(
+        self, state: State, through: Callable[[State, Block], State], order: Sequence[int]
+    ) -> State:
         """Take a state through blocks, one after the other."""
 
-    def ask(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
+    def map_blocks(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
         """The answers of all blocks, in their order: one pass, shared if there is a batcher."""
-        return self.one_pass(question) if self.batcher is None else self.batcher.ask(question)
+        return self.one_pass(question) if self.batcher is None else self.batcher.map_blocks(question)
 
-    def sampled(self, sample: Every | Some) -> list[Block]:
+    def sampled(self, sample: EveryKth | ByNnz) -> list[Block]:
         """Some rows, copied into one block, since a solver has a matrix for each block: one pass.
 
         Threads that ask for the same sample get the same copy.
         """
-        blocks = list(self.ask(sample))
+        blocks = list(self.map_blocks(sample))
         with self._sampling:
             if sample not in self._sample:
                 self._sample = {sample: joined(blocks)}
@@ -114,16 +116,16 @@ class PartitionedRows(Rows):
     n_features: int
     transform: BlockTransform = BlockTransform()
 
-    def ask(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
-        return self.store.ask(TransformedQuestion(self.transform, question))
+    def map_blocks(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
+        return self.store.map_blocks(TransformedQuestion(self.transform, question))
 
-    def ask_each(
+    def map_blocks_each(
         self, parts: Sequence[Rows], questions: Sequence[Callable[[Block], Any]]
     ) -> Iterable[Sequence[Any]]:
         pairs = zip(self._transforms(parts), questions, strict=True)
-        return self.store.ask(AskAll([TransformedQuestion(*pair) for pair in pairs]))
+        return self.store.map_blocks(AskAll([TransformedQuestion(*pair) for pair in pairs]))
 
-    def thinned(self, parts: Sequence[Rows], sample: Every | Some) -> list[list[Block]]:
+    def subsample(self, parts: Sequence[Rows], sample: EveryKth | ByNnz) -> list[list[Block]]:
         blocks = self.store.sampled(sample)
         return [[transform(block) for block in blocks] for transform in self._transforms(parts)]
 
@@ -137,12 +139,14 @@ class PartitionedRows(Rows):
         return self.store.n_blocks
 
     @property
-    def room(self) -> int:
+    def copy_budget(self) -> int:
         # Not more with more memory: it would change the last digits of what a fit finds.
         return int(COPIES * min(self.store.memory, DEFAULT_MEMORY))
 
-    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
-        return self.store.carry(state, TransformedQuestion(self.transform, through), order)
+    def fold_blocks(
+        self, state: State, through: Callable[[State, Block], State], order: Sequence[int]
+    ) -> State:
+        return self.store.fold_blocks(state, TransformedQuestion(self.transform, through), order)
 
     def gram(self) -> Matrix:
         # It does not depend on the labels, so one pass serves all classes, and every strength of a path.
@@ -150,7 +154,7 @@ class PartitionedRows(Rows):
             return super().gram()
         grams, reweight = self.store.grams, self.transform.reweight
         if reweight not in grams:
-            gram: Matrix = reduce(add, self.store.ask(TransformedQuestion(reweight, _gram)))
+            gram: Matrix = reduce(add, self.store.map_blocks(TransformedQuestion(reweight, _gram)))
             if SHARE * (len(grams) + 1) * gram.nbytes > self.store.memory:
                 return gram
             gram.flags.writeable = False
@@ -172,12 +176,12 @@ class PartitionedRows(Rows):
         return [replace(self, transform=replace(self.transform, positive=code)) for code in positives]
 
 
-def survey_together(parts: Sequence[Rows]) -> None:
-    """The audit at θ = 0 of several transforms of the same blocks, in one pass."""
+def compute_stats_at_zero(parts: Sequence[Rows]) -> None:
+    """The loss by class at θ = 0 of several transforms of the same blocks, in one pass."""
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by Objective.check_scale
-        surveys = audits(parts, np.zeros((len(parts), parts[0].n_features + 1)), lengths=True)
-    for part, survey in zip(parts, surveys, strict=True):
-        part.__dict__["survey"] = survey  # where the cached property looks for it
+        found = losses_by_class(parts, np.zeros((len(parts), parts[0].n_features + 1)), lengths=True)
+    for part, stats in zip(parts, found, strict=True):
+        part.__dict__["stats_at_zero"] = stats  # where the cached property looks for it
 
 
 def _gram(block: Block) -> Matrix:

@@ -17,8 +17,8 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from majorant.interrupts import check
-from majorant.rows.between import between_blocks
 from majorant.rows.block import Block
+from majorant.rows.pass_hooks import between_blocks
 from majorant.rows.threads import in_context
 
 Question = Callable[[Block], Any]
@@ -64,7 +64,7 @@ class PassBatcher:
         self.error: BaseException | None = None
         """The first error in one of the threads. It ends the other threads at their next question."""
 
-    def ask(self, question: Question) -> Generator[Any, None, None]:
+    def map_blocks(self, question: Question) -> Generator[Any, None, None]:
         """The answers of all blocks, when the other threads have a question too."""
         check()
         request = _Request(question, SimpleQueue(), in_context(_goes_on))
@@ -95,7 +95,7 @@ class PassBatcher:
             self._changed.notify_all()
 
     def run(self) -> None:
-        """Make passes until there is no thread to wait for. An error in a pass goes to those who asked."""
+        """Make passes until there is no thread to wait for. Threads that wait get its errors."""
         try:
             while requests := self._collected():
                 self._answer(requests)

@@ -50,7 +50,7 @@ class CarriedMargins:
 
     def refresh(self, theta: Vector) -> None:
         """The margins from θ itself, and H and c from them."""
-        self.v = self.block.image(theta)
+        self.v = self.block.matvec(theta)
         self.dv = np.zeros_like(self.v)
         self.active = self.v < 1.0
         self.build()
@@ -59,7 +59,7 @@ class CarriedMargins:
         """H and c from the active rows."""
         if self.H.size:
             self.H[:], self.c[:] = 0.0, 0.0
-            self.block.add_rows(np.flatnonzero(self.active), 1.0, self.H, self.c)
+            self.block.rank_update(np.flatnonzero(self.active), 1.0, self.H, self.c)
 
     def advance(self, d: Vector) -> float:
         """Go to θ + d, and bring H and c along; the loss there."""
@@ -71,7 +71,7 @@ class CarriedMargins:
 
     def move(self, t: float) -> None:
         """Go to θ + t d, for the last d."""
-        self.block.cross(t, self.dv, self.v, self.active, self.H, self.c)
+        self.block.update_active(t, self.dv, self.v, self.active, self.H, self.c)
 
     def product(self, d: Vector) -> Vector:
         """The block's share of H d, without H, in a buffer that the next call writes to."""
@@ -123,7 +123,7 @@ class ActiveQuadratic:
             for part in others:
                 H += part.H
                 c += part.c
-            first.block.mirror(H)
+            first.block.symmetrize(H)
         self._diagonal = self.H.diagonal(axis1=1, axis2=2).copy()
 
     def _each(self, method: str, theta: Vector) -> list[Any]:
@@ -171,7 +171,7 @@ class ActiveQuadratic:
         return sums[0] if len(sums) == 1 else np.concatenate(sums)
 
     def advance(self, d: Vector) -> float:
-        """Go to θ + d, by one product with X; the loss there. H and c follow with `settle`."""
+        """Go to θ + d, by one product with X; the loss there. H and c follow with `commit`."""
         self.theta = None
         self._loss = sum(self._each("advance", d))
         self.knows_gradient = True
@@ -194,7 +194,7 @@ class ActiveQuadratic:
         self.knows_gradient = self.H.size > 0
         parallel_map([partial(part.move, t) for part in self.parts])
 
-    def settle(self, theta: Vector) -> None:
+    def commit(self, theta: Vector) -> None:
         """Bring H and c to where the margins are, which is θ."""
         before, self.fresh = self._diagonal, False
         self._gather()

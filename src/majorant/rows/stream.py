@@ -23,10 +23,10 @@ from itertools import islice
 
 from majorant.blas import one_thread
 from majorant.errors import MajorantError
-from majorant.rows.between import Pass, call_watchers
+from majorant.rows.base import Answer, State
 from majorant.rows.block import Block
 from majorant.rows.partitioned import SHARE, BlockStore
-from majorant.rows.protocol import Answer, State
+from majorant.rows.pass_hooks import Pass, call_watchers
 from majorant.rows.sources import RawBlock, Source
 from majorant.rows.threads import in_context, work_alone
 
@@ -35,7 +35,7 @@ Prepare = Callable[[int, RawBlock], Block]
 # The part of the memory that blocks may take.
 BLOCKS = 3 / 4
 
-# So many threads at least, each with a block in its hands; more, if the blocks then take no more than a SHARE
+# The least number of threads, each of which has a block; more, if the blocks then take no more than a SHARE
 # of the memory.
 THREADS = 2
 
@@ -96,7 +96,9 @@ class Reader(BlockStore):
         ahead = 2 * self.threads
         return self._watched(lambda i: question(self._block(i)), range(self.n_blocks), ahead)
 
-    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
+    def fold_blocks(
+        self, state: State, through: Callable[[State, Block], State], order: Sequence[int]
+    ) -> State:
         with closing(self._watched(self._block, order, ahead=1)) as blocks:
             for block in blocks:
                 state = through(state, block)

@@ -79,8 +79,8 @@ class ScaledRows:
 
     def __init__(self, objective: Objective) -> None:
         classes = objective.classes
-        design, first, s = map(np.concatenate, zip(*classes[0].ask(dense_rows), strict=True))
-        others = [np.concatenate(list(rows.ask(attrgetter("y")))) for rows in classes[1:]]
+        design, first, s = map(np.concatenate, zip(*classes[0].map_blocks(dense_rows), strict=True))
+        others = [np.concatenate(list(rows.map_blocks(attrgetter("y")))) for rows in classes[1:]]
         used = s > 0.0
         self.y = np.column_stack([first, *others])[used]
         root = np.sqrt(s[used])

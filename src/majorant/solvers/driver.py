@@ -30,8 +30,7 @@ from majorant.status import (
     Vector,
 )
 
-# So many iterates of a deterministic solver without a lower Φ or a better certificate than ever before mean
-# that none will come.
+# Iterates of a deterministic solver without a lower Φ or a better certificate after which the run has stalled.
 IDLE = 50
 
 

@@ -36,7 +36,7 @@ def step_towards(
 
     reached = quadratic.advance(d) + objective.penalty(target)
     if enough(1.0, reached):
-        quadratic.settle(target)
+        quadratic.commit(target)
         return target, reached
     if behind:
         quadratic.refresh(theta)
@@ -48,10 +48,10 @@ def step_towards(
         if enough(t, reached):
             quadratic.move(t)
             moved = theta + t * d
-            quadratic.settle(moved)
+            quadratic.commit(moved)
             return moved, reached
         t *= 0.5
-    quadratic.settle(theta)
+    quadratic.commit(theta)
     return theta, value
 
 

@@ -96,11 +96,11 @@ def change(objective: Objective, unit: Vector, theta: Vector, moved: Vector) -> 
 
 def spread(rows: Rows) -> Vector:
     """2 Σ s (x - x̄)², the curvature of the loss along each feature with all rows active."""
-    survey = rows.survey
-    squares = survey.squares[:-1]
-    if survey.squares[-1] > 0.0:
-        sums = 0.5 * (survey.negative.gradient[:-1] - survey.positive.gradient[:-1])
-        centred = squares - sums**2 / survey.squares[-1]
+    stats = rows.stats_at_zero
+    squares = stats.squares[:-1]
+    if stats.squares[-1] > 0.0:
+        sums = 0.5 * (stats.negative.gradient[:-1] - stats.positive.gradient[:-1])
+        centred = squares - sums**2 / stats.squares[-1]
         # What is left of a constant column is rounding.
         squares = np.where(centred > 1e-12 * squares, centred, 0.0)
     return np.asarray(2.0 * squares)

@@ -104,7 +104,7 @@ class StochasticSolver(Solver):
 
     def iterates(self, objective: Objective, theta: Vector, seed: int) -> Iterator[Iterate]:
         descent = Descent(self, theta, seed)
-        descent.survey(objective.rows)
+        descent.note_largest_row(objective.rows)
         while True:
             yield Iterate(descent.theta.copy())
             descent.epoch(objective, objective.rows.n_samples)
@@ -171,7 +171,7 @@ class Descent:
         descent._rng.bit_generator.state = dict(state.generator)
         return descent
 
-    def survey(self, rows: Rows) -> None:
+    def note_largest_row(self, rows: Rows) -> None:
         """Look at rows that are to come: the default step must be stable for the largest of all."""
         if self.solver.step is None:
             self.largest_row = max(self.largest_row, rows.largest_row())
@@ -181,22 +181,22 @@ class Descent:
         solver, rows = self.solver, objective.rows
         kappa = 1.0 if solver.weighting == "paper" else 1.0 / n_samples
         alpha = solver.step or solver.default_step(_smoothness(objective, kappa, self.largest_row))
-        leg = Leg(objective.potential, objective.factor, objective.eta, kappa, alpha, n_samples)
+        context = BatchContext(objective.potential, objective.factor, objective.eta, kappa, alpha, n_samples)
         order = self._rng.permutation(rows.n_parts).tolist()
         # Where the rows are on other machines, what comes back from there is a copy.
-        vars(self).update(vars(rows.carry(self, partial(Descent.learn, leg=leg), order)))
+        vars(self).update(vars(rows.fold_blocks(self, partial(Descent.learn, context=context), order)))
 
-    def learn(self, block: Block, leg: Leg) -> Descent:
+    def learn(self, block: Block, context: BatchContext) -> Descent:
         """Learn from every row of a block once, in random batches; return this descent."""
-        solver, size = self.solver, min(self.solver.batch_size, leg.n_samples)
+        solver, size = self.solver, min(self.solver.batch_size, context.n_samples)
         schedule = solver.schedule if callable(solver.schedule) else SCHEDULES[solver.schedule]
         rows = self._rng.permutation(block.n_samples)
         for start in range(0, len(rows), size):
             check()
             batch = rows[start : start + size]
             d = block.loss(self.theta, batch).gradient
-            d += len(batch) * leg.kappa * leg.penalty_gradient(self.theta)
-            alpha = leg.alpha * schedule(self.seen / leg.n_samples)
+            d += len(batch) * context.kappa * context.penalty_gradient(self.theta)
+            alpha = context.alpha * schedule(self.seen / context.n_samples)
             self.theta -= solver.update(self._memory, d / size, alpha)
             self.seen += len(batch)
             self.steps += 1
@@ -204,7 +204,7 @@ class Descent:
 
 
 @dataclass(frozen=True, eq=False)
-class Leg:
+class BatchContext:
     """What a descent takes along to a block of rows: the penalty, κ, α and K. It holds no rows itself."""
 
     potential: Potential

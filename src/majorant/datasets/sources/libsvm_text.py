@@ -55,7 +55,7 @@ class Index:
 
 
 class LibsvmSource(Source):
-    """Blocks of about so many bytes, once they are in memory."""
+    """LIBSVM text in blocks that take about `block_bytes` bytes in memory."""
 
     def __init__(self, path: str, wanted: Wanted, block_bytes: int) -> None:
         self.name, self._wanted = path, wanted

@@ -1,7 +1,7 @@
 """Blocks of arrays in .npy files: a dense matrix, or the three arrays of a CSR matrix.
 
 The files are read and not mapped: pages of a mapped file count as memory of the process for as long as they
-are there, and nobody but the system decides how long that is.
+are there, and the system alone decides how long that is.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class _Labelled(Source):
 
 
 class NpySource(_Labelled):
-    """A matrix X.npy, with labels y.npy and perhaps weights, in blocks of so many rows."""
+    """A matrix X.npy, with labels y.npy and perhaps weights, in blocks of `rows_per_block` rows."""
 
     def __init__(self, X: NpyFile, y: NpyFile | None, weight: NpyFile | None, rows_per_block: int) -> None:
         self.name = X.stamp.path
@@ -153,7 +153,7 @@ class NpySource(_Labelled):
 
 
 class CsrFilesSource(_Labelled):
-    """A CSR matrix as data.npy, indices.npy and indptr.npy, with y.npy, in blocks of about so many bytes."""
+    """A CSR matrix as data.npy, indices.npy and indptr.npy, with y.npy, in blocks of about the same size."""
 
     def __init__(
         self,
@@ -211,7 +211,7 @@ class CsrFilesSource(_Labelled):
 
 
 def _even_cuts(pointers: NDArray[np.int64], block_bytes: int, entry_bytes: int) -> list[int]:
-    """Row numbers where blocks of about so many bytes begin, and the end."""
+    """Row numbers where blocks of about `block_bytes` bytes begin, and the end."""
     sizes = pointers * entry_bytes + 24 * np.arange(len(pointers))
     count = max(1, round(int(sizes[-1]) / block_bytes))
     cuts = np.searchsorted(sizes, sizes[-1] * np.arange(1, count) / count)

@@ -68,7 +68,7 @@ def height_in_points(ax: Axes) -> float:
 
 
 def font_size(ax: Axes, n_lines: int) -> float:
-    """Small enough for so many lines of text to stand one below the other in the axes."""
+    """Small enough for `n_lines` lines of text to stand one below the other in the axes."""
     return float(np.clip(height_in_points(ax) / (1.25 * max(n_lines, 1)), 4.0, 9.0))
 
 

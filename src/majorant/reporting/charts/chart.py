@@ -67,7 +67,7 @@ class Chart:
     name : str
         Unique on the page.
     title, description : str
-        What the picture shows, for those who do not see it.
+        What the picture shows, in words: for screen readers.
     x, y : Scale
     x_label, y_label : str
         What the axes are; that of y stands above the picture.
@@ -184,8 +184,8 @@ class Chart:
         )  # fmt: skip
 
 
-def thinned(count: int, most: int = MOST_POINTS) -> Any:
-    """Which of so many points of a line to draw: the first, the last and evenly in between."""
+def subsample(count: int, most: int = MOST_POINTS) -> Any:
+    """Which of `count` points of a line to draw: the first, the last and evenly in between."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from majorant.reporting.charts.chart import COLOURS, MOST_POINTS, Chart, Key, Picture, colour, thinned
+from majorant.reporting.charts.chart import COLOURS, MOST_POINTS, Chart, Key, Picture, colour, subsample
 from majorant.reporting.charts.scales import SMALLEST, around, linear_scale
 from majorant.reporting.subject import Subject
 from majorant.reporting.text import counted, number, plain_text
@@ -85,7 +85,7 @@ def _draw(chart: Chart, curves: Sequence[Curve], subject: Subject) -> tuple[Key,
     for k, (x, y) in enumerate(curves[:MOST_LINES]):
         if not len(x):
             continue
-        shown = thinned(len(x), MOST_POINTS // 4 if several else MOST_POINTS)
+        shown = subsample(len(x), MOST_POINTS // 4 if several else MOST_POINTS)
         chart.line(x[shown], y[shown], colour(k, len(curves)) + (" thin" if several else ""))
         chart.dot(float(x[-1]), float(y[-1]), colour(k, len(curves)), 2.5 if several else 3.5)
     if len(curves) == 1:

@@ -7,7 +7,7 @@ import numpy as np
 from majorant.estimators import SparseSVCCV
 from majorant.estimators.lengths import largest_on_path
 from majorant.estimators.path import Path
-from majorant.reporting.charts.chart import COLOURS, FONT, WIDTH, Chart, Key, Picture, spread, thinned
+from majorant.reporting.charts.chart import COLOURS, FONT, WIDTH, Chart, Key, Picture, spread, subsample
 from majorant.reporting.charts.scales import around, linear_scale, log_scale
 from majorant.reporting.subject import Subject
 from majorant.reporting.text import fitted, number, plain_text, text_width
@@ -23,7 +23,7 @@ def draw_path(subject: Subject, path: Path) -> Picture | None:
     models = [model for model in path.models if model.lam_ > 0.0]  # 0 has no place on a logarithmic axis
     if len(models) < 2:
         return None
-    models = [models[i] for i in thinned(len(models))]
+    models = [models[i] for i in subsample(len(models))]
     lambdas = np.array([model.lam_ for model in models])
     units = 1.0 if subject.deviations is None else subject.deviations
     largest, sizes, n_selected = largest_on_path(models, MOST_LINES, units)
@@ -76,7 +76,7 @@ def draw_cv_scores(model: SparseSVCCV) -> Picture | None:
     at = np.flatnonzero(results["lam"] > 0.0)
     if len(at) < 2:
         return None
-    at = at[thinned(len(at))]
+    at = at[subsample(len(at))]
     lambdas, mean = results["lam"][at], results["mean_test_score"][at]
     n_splits = sum(name.startswith("split") for name in results)
     error = results["std_test_score"][at] / np.sqrt(n_splits - 1) if n_splits > 1 else np.zeros(len(at))

@@ -190,7 +190,7 @@ class Newton(Solver):
         # From zero, few features are chosen by their pull alone. Runs one after the other, as along a path,
         # share the Gram matrix of all features: paths of cina0 take 0.73 of the time.
         many = rows.n_features >= tuning.WORKING_SET_FEATURES or bool(objective.lengths(theta).any())
-        choose = rows.dense and kinked and many and not warm and ActiveQuadratic not in rows.kept
+        choose = rows.dense and kinked and many and not warm and ActiveQuadratic not in rows.warm_cache
         return working_set_iterates if choose else direct
 
     @classmethod

@@ -43,7 +43,7 @@ def cd_iterates(
     Ends when this has cost as much as the budget, in nanoseconds of `costs.py`.
     """
     rows = classes[0]
-    state: _State | None = rows.kept.pop(_State, None)
+    state: _State | None = rows.warm_cache.pop(_State, None)
     if state is None or not same_rows(state.made_for, classes):
         state = _State(classes)
     state.objective, state.classes = objective, classes
@@ -52,7 +52,7 @@ def cd_iterates(
     finally:
         # The rows keep the state. It must not keep the rows: X would live until the next garbage collection.
         del state.objective, state.classes, state.problem
-        rows.kept[_State] = state
+        rows.warm_cache[_State] = state
 
 
 def _rounds(objective: Objective, state: _State, at: Evaluated, most_work: float) -> Iterator[Iterate]:
@@ -80,7 +80,7 @@ def _rounds(objective: Objective, state: _State, at: Evaluated, most_work: float
 
 def _slacks(theta: Vector, block: Block) -> Vector:
     root = np.sqrt(block.s)
-    return np.asarray(root * (1.0 - block.image(theta))) if theta.any() else root
+    return np.asarray(root * (1.0 - block.matvec(theta))) if theta.any() else root
 
 
 class _State:
@@ -132,7 +132,7 @@ class _State:
         here = np.array_equal(self.last, at.theta)
         if not here or abs(self._loss + whole.penalty(at.theta) - at.value) > 1e-11 * at.value:
             pairs = zip(self.classes, whole.matrix(at.theta), strict=True)
-            self._set_slacks([np.concatenate(rows.ask(partial(_slacks, row))) for rows, row in pairs])
+            self._set_slacks([np.concatenate(rows.map_blocks(partial(_slacks, row))) for rows, row in pairs])
         outside = np.ones(len(violations), dtype=np.bool_)
         outside[self.watched] = False
         unseen = whole.lengths(at.theta)[outside].any()

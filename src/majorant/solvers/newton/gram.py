@@ -31,12 +31,12 @@ def gram_iterates(objective: Objective, classes: Sequence[MemoryRows], theta: Ve
     quadratic = _left_by_the_last_run(objective, theta)
     near = quadratic is not None
     quadratic = quadratic or ActiveQuadratic(classes, theta)
-    kept = classes[0].kept
-    kept.pop(ActiveQuadratic, None)
+    cache = classes[0].warm_cache
+    cache.pop(ActiveQuadratic, None)
     try:
         yield from _steps(objective, quadratic, theta, near=near)
     finally:
-        kept[ActiveQuadratic] = quadratic
+        cache[ActiveQuadratic] = quadratic
 
 
 def carried_start(objective: Objective, theta: Vector) -> Evaluated | None:
@@ -47,7 +47,7 @@ def carried_start(objective: Objective, theta: Vector) -> Evaluated | None:
 
 def _left_by_the_last_run(objective: Objective, theta: Vector) -> ActiveQuadratic | None:
     assert isinstance(objective.rows, MemoryRows)
-    quadratic: ActiveQuadratic | None = objective.rows.kept.get(ActiveQuadratic)
+    quadratic: ActiveQuadratic | None = objective.rows.warm_cache.get(ActiveQuadratic)
     # Where the answer depends on the way to it, the rounding of what was carried shall not decide.
     if quadratic is None or quadratic.theta is None or not objective.potential.convex:
         return None

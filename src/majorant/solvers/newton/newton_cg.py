@@ -75,7 +75,7 @@ def dual_start(objective: Objective, classes: Sequence[MemoryRows]) -> Vector:
 
 def _best_scale(rows: MemoryRows, theta: Vector, square: float) -> float:
     """The t > 0 at which Σ s ρ²(t v) + t²/2 · square is nearly least, for the margins v of θ."""
-    v, s = (np.concatenate(parts) for parts in zip(*rows.ask(partial(_margins, theta)), strict=True))
+    v, s = (np.concatenate(parts) for parts in zip(*rows.map_blocks(partial(_margins, theta)), strict=True))
     t = 1.0
     # Newton's method: the sum is quadratic in t until a row changes sides.
     for _ in range(tuning.SCALING_STEPS):
@@ -88,4 +88,4 @@ def _best_scale(rows: MemoryRows, theta: Vector, square: float) -> float:
 
 
 def _margins(theta: Vector, block: Block) -> tuple[Vector, Vector]:
-    return block.image(theta), block.s
+    return block.matvec(theta), block.s

@@ -54,7 +54,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +62,8 @@ from scipy.linalg.lapack import dtpttr, dtrttp
 from majorant.linsolve import MAX_STEPS, conjugate_gradients
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
+from majorant.rows.base import AddedByField, sum_blocks_each
 from majorant.rows.block import Block
-from majorant.rows.protocol import totals
 from majorant.solvers.line_search import ROUNDING, SUFFICIENT
 from majorant.solvers.newton import tuning
 from majorant.solvers.newton.newton_equations import Hessians, PenaltyCurvature, product_with
@@ -79,8 +78,8 @@ Features = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """What a pass brings from a point for one class, and from shorter steps towards it; views add up.
+class ModelSums(AddedByField):
+    """What a pass brings from a point for one class, and from shorter steps towards it.
 
     The triangle is that of H, row by row: half of what the blocks would have to hand over, and to add.
     """
@@ -90,9 +89,6 @@ class View:
     triangle: Vector
     shorter: Vector
 
-    def __add__(self, other: View) -> View:
-        return View(*map(add, vars(self).values(), vars(other).values()))
-
     def hessian(self) -> Matrix:
         """H, the intercept last."""
         # LAPACK goes by columns, so our rows are the upper triangle.
@@ -100,12 +96,12 @@ class View:
         return np.asarray(upper + np.triu(upper, 1).T)
 
 
-def view(chosen: Features | None, theta: Vector, d: Vector | None, block: Block) -> View:
-    """The block's part of the view at θ, the end of the step d, with H of the chosen features, or of all."""
-    margins = block.image(theta)
+def model_sums(chosen: Features | None, theta: Vector, d: Vector | None, block: Block) -> ModelSums:
+    """The block's part of the sums at θ, the end of the step d, with H of the chosen features, or of all."""
+    margins = block.matvec(theta)
     shorter = np.zeros(0)
     if d is not None:
-        back = block.image(d)
+        back = block.matvec(d)
         losses = (SquaredHinge.value(margins - (1.0 - t) * back) for t in tuning.SHORTER_PARTS)
         shorter = np.array([block.s @ loss for loss in losses])
     p = (block.n_features if chosen is None else len(chosen)) + 1
@@ -113,22 +109,22 @@ def view(chosen: Features | None, theta: Vector, d: Vector | None, block: Block)
     active = np.flatnonzero(margins < 1.0)
     if p > 1:
         part = block if chosen is None else block.columns(chosen)
-        part.add_rows(active, 1.0, H, c)
+        part.rank_update(active, 1.0, H, c)
     else:  # the intercept alone, which needs no entry of X
         H[0, 0] = 2.0 * block.b**2 * block.s[active].sum()
     if chosen is None:
-        block.mirror(H)
+        block.symmetrize(H)
         value, gradient = float(block.s @ SquaredHinge.value(margins)), H @ theta - c
     else:
         loss = block.loss(theta)
         value, gradient = loss.value, loss.gradient
     triangle, _ = dtrttp(H.T)
-    return View(value, gradient, triangle, shorter)
+    return ModelSums(value, gradient, triangle, shorter)
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What a pass brings for all classes.
+class PassModel:
+    """What a pass brings for all classes: a quadratic model of the loss, and losses on the way to it.
 
     `chosen` are the features that the Hessians are of: None for all. `shorter` are the losses at shorter
     steps.
@@ -140,19 +136,21 @@ class Seen:
     shorter: Vector
 
 
-def look(objective: Objective, chosen: Features | None, theta: Vector, d: Vector | None = None) -> Seen:
-    """One pass: what is to be seen at θ, at the end of the step d."""
+def pass_model(
+    objective: Objective, chosen: Features | None, theta: Vector, d: Vector | None = None
+) -> PassModel:
+    """One pass: the model at θ, the end of the step d, and the losses at shorter steps."""
     thetas = objective.matrix(theta)
     moves = [None] * len(thetas) if d is None else objective.matrix(d)
-    questions = [partial(view, chosen, row, move) for row, move in zip(thetas, moves, strict=True)]
-    views: list[View] = totals(objective.classes, questions)
-    value = sum(view.loss for view in views) + objective.penalty(theta)
-    gradient = np.concatenate([view.gradient for view in views])
-    return Seen(
+    questions = [partial(model_sums, chosen, row, move) for row, move in zip(thetas, moves, strict=True)]
+    sums: list[ModelSums] = sum_blocks_each(objective.classes, questions)
+    value = sum(part.loss for part in sums) + objective.penalty(theta)
+    gradient = np.concatenate([part.gradient for part in sums])
+    return PassModel(
         Evaluated(theta, value, gradient, carried=chosen is None),
         chosen,
-        np.stack([view.hessian() for view in views]),
-        np.sum([view.shorter for view in views], axis=0),
+        np.stack([part.hessian() for part in sums]),
+        np.sum([part.shorter for part in sums], axis=0),
     )
 
 
@@ -166,18 +164,18 @@ def enough(at: Evaluated, t: float, predicted: float, reached: float) -> bool:
 
 def step(
     objective: Objective, chosen: Features | None, at: Evaluated, target: Vector, predicted: float
-) -> Seen | None:
-    """What is seen where the step leads; None if Φ does not fall on the way."""
+) -> PassModel | None:
+    """The model where the step leads; None if Φ does not fall on the way."""
     d = target - at.theta
     whole = 1.0
     while whole > 1e-10:
-        seen = look(objective, chosen, at.theta + whole * d, whole * d)
+        seen = pass_model(objective, chosen, at.theta + whole * d, whole * d)
         if enough(at, whole, predicted, seen.at.value):
             return seen
         for part, loss in zip(tuning.SHORTER_PARTS, seen.shorter.tolist(), strict=True):
             between = at.theta + whole * part * d
             if enough(at, whole * part, predicted, loss + objective.penalty(between)):
-                return look(objective, chosen, between)
+                return pass_model(objective, chosen, between)
         whole *= tuning.SHORTER_PARTS[-1] / 2.0
     return None
 
@@ -185,14 +183,14 @@ def step(
 # Newton's method with Hessians ----------------------------------------------------------------------------
 
 
-def room(objective: Objective) -> int:
+def movable_features(objective: Objective) -> int:
     """How many features may move at a time."""
     return max(1, math.isqrt(tuning.PASS_ENTRIES // len(objective.classes)) - (len(objective.classes) > 1))
 
 
 def all_may_move(objective: Objective) -> bool:
     """Whether the Hessians of all features travel with a pass."""
-    return objective.width - 1 <= room(objective)
+    return objective.width - 1 <= movable_features(objective)
 
 
 def zero_holds(objective: Objective) -> bool:
@@ -219,7 +217,7 @@ class _Point:
     """
 
     at: Evaluated
-    seen: Seen
+    seen: PassModel
     error: float = 1.0
 
     @property
@@ -238,7 +236,7 @@ class _Passes:
         least = tuning.SAMPLED_ROWS_PER_FEATURE * objective.width
         if sample is not None and self.all and sample.rows.n_samples >= least:
             # The two last: of the point, and of the one where H is known.
-            self.of_sample = lru_cache(2)(lambda at: look(sample, None, at.theta).hessians)
+            self.of_sample = lru_cache(2)(lambda at: pass_model(sample, None, at.theta).hessians)
         # The fall of Φ that the last model has promised. ∞ means: trust the next approximate Hessian whatever
         # its model promises.
         self.trusted = math.inf if objective.potential.convex else 0.0
@@ -254,11 +252,11 @@ class _Passes:
         """The features that may move, by the gradient at a point; None for all."""
         if self.all:
             return None
-        most = room(self.objective)
+        most = movable_features(self.objective)
         return features_to_watch(self.objective, at, tuning.PASS_FIRST, tuning.PASS_GROWTH, most)
 
     def _look(self, at: Evaluated, target: Evaluated | None = None) -> _Point:
-        seen = look(self.objective, self._choose(target or at), at.theta)
+        seen = pass_model(self.objective, self._choose(target or at), at.theta)
         return _Point(seen.at, seen)
 
     def _hessians(self, here: _Point) -> Hessians:
@@ -297,7 +295,7 @@ class _Passes:
         self.last = self.trusted if not quick and error <= tuning.RIGHT_MODEL_ERROR else promised
         return _Point(moved.at, moved, error)
 
-    def _step(self, here: _Point, target: Evaluated) -> Seen | None:
+    def _step(self, here: _Point, target: Evaluated) -> PassModel | None:
         promised = here.at.value - target.value
         return step(self.objective, self._choose(target), here.at, target.theta, promised)
 
@@ -347,20 +345,20 @@ def _alone(objective: Objective, at: Evaluated, chosen: Features) -> tuple[Vecto
 
 def _product(theta: Vector, d: Vector, block: Block) -> Vector:
     """The block's part of Hd, H = 2 L_AᵀS_A L_A, for the rows A that are active at θ."""
-    return block.active_product(block.image(theta) < 1.0, d)
+    return block.active_product(block.matvec(theta) < 1.0, d)
 
 
 def _product_of_all(objective: Objective, theta: Vector, penalty: PenaltyCurvature, d: Vector) -> Vector:
     """The Hessian of Φ at θ times d: one pass."""
     pairs = zip(objective.matrix(theta), objective.matrix(d), strict=True)
-    answers = totals(objective.classes, [partial(_product, row, move) for row, move in pairs])
+    answers = sum_blocks_each(objective.classes, [partial(_product, row, move) for row, move in pairs])
     return penalty.add_product(d, np.concatenate(answers))
 
 
 def newton_cg_pass_iterates(objective: Objective, start: Evaluated) -> Iterator[Evaluated]:
     """Truncated Newton: a pass for each product and for each step that is right at once."""
     nothing = np.zeros(0, dtype=np.intp)
-    seen = look(objective, nothing, start.theta)
+    seen = pass_model(objective, nothing, start.theta)
     steps = tuning.JOINT_CG_PASSES if objective.other_classes else MAX_STEPS
     while True:
         yield (at := seen.at)

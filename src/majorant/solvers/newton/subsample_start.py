@@ -19,8 +19,8 @@ import numpy as np
 
 from majorant.objective import Objective
 from majorant.rows import MemoryRows, Rows
+from majorant.rows.base import ByNnz, EveryKth
 from majorant.rows.memory import joined
-from majorant.rows.protocol import Every, Some
 from majorant.solvers.continuation import Continuation
 from majorant.solvers.newton import tuning
 from majorant.solvers.newton.out_of_core import all_may_move, descend, zero_holds
@@ -91,14 +91,16 @@ def _sampled(problem: Objective) -> Objective:
     Where not all features may move at a time, the more rows the fewer entries they have.
     """
     rows = problem.rows
-    sample: Every | Some = Every(sample_step(rows))
+    sample: EveryKth | ByNnz = EveryKth(sample_step(rows))
     if len(problem.classes) == 1 and not all_may_move(problem):
-        entries = min(tuning.SPARSE_SAMPLE_ENTRIES, rows.room // 12)  # of 8 bytes, and 4 for where it is
-        sample = Some(max(1, entries // rows.n_parts), tuning.SAMPLE_LEAST_STEP)
-    return problem.on([MemoryRows.of(joined(blocks)) for blocks in rows.thinned(problem.classes, sample)])
+        entries = min(
+            tuning.SPARSE_SAMPLE_ENTRIES, rows.copy_budget // 12
+        )  # of 8 bytes, and 4 for where it is
+        sample = ByNnz(max(1, entries // rows.n_parts), tuning.SAMPLE_LEAST_STEP)
+    return problem.on([MemoryRows.of(joined(blocks)) for blocks in rows.subsample(problem.classes, sample)])
 
 
 def sample_step(rows: Rows) -> int:
     """The sample is every `step`-th row: so that it takes its part of the memory, and is few of all rows."""
-    entries = min(tuning.SAMPLE_ENTRIES, max(1, rows.room // 8))
+    entries = min(tuning.SAMPLE_ENTRIES, max(1, rows.copy_budget // 8))
     return max(tuning.SAMPLE_LEAST_STEP, math.ceil(rows.n_samples * (rows.n_features + 1) / entries))

@@ -2,7 +2,7 @@
 
 A solver never sees an n-vector. It asks for sums over the rows of feature-sized quantities, and each
 kind of rows answers by putting the same question to each of its blocks and adding the answers in
-block order. So *where* rows live is one method, `ask`; the algebra is in `block.py`; and the same
+block order. So *where* rows live is one method, `map_blocks`; the algebra is in `block.py`; and the same
 partition gives bitwise the same answer everywhere.
 
 Notation, as in Eq. (eq:sqHingeRef): L = Diag(y)[X b] with b = 1 when there is an intercept and 0
@@ -55,12 +55,12 @@ class LossSum(AddedByField):
 
     @property
     def loss(self) -> LossSum:
-        """The loss itself, under the name that an `Audit` has for it."""
+        """The loss itself, under the name that an `LossByClass` has for it."""
         return self
 
 
 @dataclass(frozen=True, eq=False)
-class Audit(AddedByField):
+class LossByClass(AddedByField):
     """What a certificate needs: the loss at θ by class, and the squared lengths of the active columns.
 
     The lengths are left out, `squares` is empty, where they are not asked for.
@@ -72,12 +72,12 @@ class Audit(AddedByField):
     """Over both classes; without lengths, the same bits as if only the loss had been asked for."""
     squares: Vector
 
-    def columns(self, where: NDArray[np.intp]) -> Audit:
-        """The audit of some columns at θ = 0, or where all other coefficients are zero."""
+    def columns(self, where: NDArray[np.intp]) -> LossByClass:
+        """The loss by class of some columns at θ = 0, or where all other coefficients are zero."""
         negative, positive, whole = (
             LossSum(loss.value, loss.gradient[where]) for loss in (self.negative, self.positive, self.loss)
         )
-        return Audit(negative, positive, whole, self.squares[where])
+        return LossByClass(negative, positive, whole, self.squares[where])
 
 
 class Rows(ABC):
@@ -85,11 +85,11 @@ class Rows(ABC):
 
     n_samples: int
     n_features: int
-    audits_cheaply = False
+    loss_by_class_is_cheap = False
     """Whether the loss by class costs no more than the loss; elsewhere, it is twice as much to send."""
 
     @abstractmethod
-    def ask(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
+    def map_blocks(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
         """The answers of all blocks, in block order."""
 
     @property
@@ -98,12 +98,14 @@ class Rows(ABC):
         """How many blocks there are that a stochastic method may draw from, one at a time."""
 
     @property
-    def room(self) -> int:
+    def copy_budget(self) -> int:
         """How many bytes of copies of rows a solver may hold beside them."""
         return 2**27
 
     @abstractmethod
-    def carry(self, state: State, through: Callable[[State, Block], State], order: Sequence[int]) -> State:
+    def fold_blocks(
+        self, state: State, through: Callable[[State, Block], State], order: Sequence[int]
+    ) -> State:
         """Take a state through these parts, one after the other: what it becomes.
 
         It goes to where a part is. So it must be what can be sent there, and what comes back may be a copy.
@@ -113,26 +115,26 @@ class Rows(ABC):
     def columns(self, chosen: NDArray[np.intp]) -> Rows:
         """The same rows with some of the features only."""
 
-    def total(self, question: Callable[[Block], Sum]) -> Sum:
+    def sum_blocks(self, question: Callable[[Block], Sum]) -> Sum:
         """The sum of the blocks' answers, always added in block order."""
-        return reduce(add, self.ask(question))
+        return reduce(add, self.map_blocks(question))
 
-    def ask_each(
+    def map_blocks_each(
         self, parts: Sequence[Rows], questions: Sequence[Callable[[Block], Any]]
     ) -> Iterable[Sequence[Any]]:
         """A question to each of the parts, of which this is one: block by block, the answers of all.
 
         Parts that are transforms of the blocks of one store share a pass.
         """
-        answers = (part.ask(question) for part, question in zip(parts, questions, strict=True))
+        answers = (part.map_blocks(question) for part, question in zip(parts, questions, strict=True))
         return zip(*answers, strict=True)
 
-    def thinned(self, parts: Sequence[Rows], sample: Every | Some) -> list[list[Block]]:
+    def subsample(self, parts: Sequence[Rows], sample: EveryKth | ByNnz) -> list[list[Block]]:
         """The blocks of a sample of each of the parts, of which this is one, weighed to stand for all rows.
 
         Parts that are transforms of the blocks of one store share the copy of X.
         """
-        return [list(part.ask(sample)) for part in parts]
+        return [list(part.map_blocks(sample)) for part in parts]
 
     def loss(self, theta: Vector) -> LossSum:
         """g(Lθ) = Σ_k s_k ρ²((Lθ)_k) and its gradient Lᵀ∇g(Lθ), Eq. (eq:gradient)."""
@@ -141,65 +143,65 @@ class Rows(ABC):
 
     # A run often begins where another has ended, with another penalty but the same loss; and a point is
     # certified right after it was evaluated. Between two runs, the point that is delivered is evaluated.
-    _recent: tuple[tuple[Vector, LossSum | Audit], ...] = ()
+    _recent: tuple[tuple[Vector, LossSum | LossByClass], ...] = ()
 
-    def _known(self, theta: Vector) -> LossSum | Audit | None:
+    def _known(self, theta: Vector) -> LossSum | LossByClass | None:
         """What was found at θ, if θ was one of the last two points."""
         return next((found for point, found in self._recent if np.array_equal(point, theta)), None)
 
     def gram(self) -> Matrix:
         """LᵀSL, p × p."""
-        return self.total(lambda block: block.gram())
+        return self.sum_blocks(lambda block: block.gram())
 
     def gram_product(self, v: Vector) -> Vector:
         """LᵀSL v without forming the matrix."""
-        return self.total(lambda block: block.gram_product(v))
+        return self.sum_blocks(lambda block: block.gram_product(v))
 
     def _know_columns_of(self, whole: Rows, chosen: NDArray[np.intp]) -> None:
-        """Take over what is known of the rows whose columns these are: the audit at zero."""
-        if "survey" in whole.__dict__:
-            self.__dict__["survey"] = whole.survey.columns(np.append(chosen, whole.n_features))
+        """Take over what is known of the rows whose columns these are: the loss by class at θ = 0."""
+        if "stats_at_zero" in whole.__dict__:
+            self.__dict__["stats_at_zero"] = whole.stats_at_zero.columns(np.append(chosen, whole.n_features))
 
     @cached_property
-    def survey(self) -> Audit:
-        """The audit at θ = 0, where every row is active: asked for again and again."""
-        return self.audit(np.zeros(self.n_features + 1), lengths=True)
+    def stats_at_zero(self) -> LossByClass:
+        """The loss by class at θ = 0, where every row is active, and the lengths of the columns."""
+        return self.loss_by_class(np.zeros(self.n_features + 1), lengths=True)
 
     @property
     def gram_diagonal(self) -> Vector:
         """The diagonal of LᵀSL: the weighted square of each column's length."""
-        return self.survey.squares
+        return self.stats_at_zero.squares
 
     @cached_property
     def loss_at_zero(self) -> LossSum:
         """The loss at θ = 0, which is Σ_k s_k, and its gradient there."""
-        return self.survey.loss
+        return self.stats_at_zero.loss
 
-    def audit(self, theta: Vector, *, lengths: bool) -> Audit:
+    def loss_by_class(self, theta: Vector, *, lengths: bool) -> LossByClass:
         """The loss at θ by class, and the squared lengths of the columns over the rows active there."""
-        (audit,) = audits([self], [theta], lengths=lengths)
-        return audit
+        (loss,) = losses_by_class([self], [theta], lengths=lengths)
+        return loss
 
     def curvature(self, theta: Vector, features: NDArray[np.intp] | None = None) -> Matrix:
         """2 L_AᵀS_A L_A over the rows A active at θ: the Hessian of the loss, of some features or of all."""
-        return self.total(partial(_curvature, theta, features))
+        return self.sum_blocks(partial(_curvature, theta, features))
 
     def gram_along(self, D: Matrix) -> Matrix:
         """DᵀLᵀSLD, m × m, for the m columns of D."""
-        return self.total(lambda block: block.gram_along(D))
+        return self.sum_blocks(lambda block: block.gram_along(D))
 
     def largest_row(self) -> float:
         """max_k s_k ‖L_k‖², the sharpest curvature that a single row can have, halved."""
-        return max(self.ask(lambda block: block.largest_row()))
+        return max(self.map_blocks(lambda block: block.largest_row()))
 
     def design(self) -> Matrix:
         """S^½L as one dense n × p array: only for few rows."""
-        parts = list(self.ask(lambda block: block.design()))
+        parts = list(self.map_blocks(lambda block: block.design()))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 @dataclass(frozen=True)
-class Every:
+class EveryKth:
     """Every `step`-th row. Equal queries share a pass."""
 
     step: int
@@ -209,7 +211,7 @@ class Every:
 
 
 @dataclass(frozen=True)
-class Some:
+class ByNnz:
     """Every k-th row, with k such that a block's sample has about `entries` entries, and k ≥ `least_step`."""
 
     entries: int
@@ -220,44 +222,46 @@ class Some:
         return block.every(max(self.least_step, -(-size // self.entries)))
 
 
-def totals(parts: Sequence[Rows], questions: Sequence[Callable[[Block], Any]]) -> list[Any]:
+def sum_blocks_each(parts: Sequence[Rows], questions: Sequence[Callable[[Block], Any]]) -> list[Any]:
     """The total of each of the parts, of a question of its own; of transforms of one store in one pass."""
     if len(parts) == 1:  # a loss of 500 rows in memory took 2 µs of 28 longer without this
-        return [parts[0].total(questions[0])]
-    answers = parts[0].ask_each(parts, questions)
+        return [parts[0].sum_blocks(questions[0])]
+    answers = parts[0].map_blocks_each(parts, questions)
     return list(reduce(lambda sums, others: list(map(add, sums, others)), answers))
 
 
 def losses(parts: Sequence[Rows], thetas: Sequence[Vector] | Matrix) -> list[LossSum]:
     """The loss of each of the parts, at a θ of its own; of transforms of one store in one pass."""
     pairs = zip(parts, thetas, strict=True)
-    found = [part._known(theta) if theta.any() else part.survey for part, theta in pairs]
+    found = [part._known(theta) if theta.any() else part.stats_at_zero for part, theta in pairs]
     missing = [k for k, known in enumerate(found) if known is None]
     if missing:
-        question = partial(_audit, lengths=False) if parts[0].audits_cheaply else _loss
+        question = partial(_loss_by_class, lengths=False) if parts[0].loss_by_class_is_cheap else _loss
         questions = [partial(question, thetas[k]) for k in missing]
-        for k, answer in zip(missing, totals([parts[k] for k in missing], questions), strict=True):
+        for k, answer in zip(missing, sum_blocks_each([parts[k] for k in missing], questions), strict=True):
             parts[k]._recent = ((thetas[k].copy(), answer), *parts[k]._recent[:1])
             found[k] = answer
     return [known.loss for known in found if known is not None]
 
 
-def audits(parts: Sequence[Rows], thetas: Sequence[Vector] | Matrix, *, lengths: bool = False) -> list[Audit]:
-    """The audit of each of the parts, at a θ of its own; without a pass if θ was evaluated just before."""
+def losses_by_class(
+    parts: Sequence[Rows], thetas: Sequence[Vector] | Matrix, *, lengths: bool = False
+) -> list[LossByClass]:
+    """The loss by class of each of the parts, at a θ of its own; no pass if θ was evaluated just before."""
     known = [part._known(theta) for part, theta in zip(parts, thetas, strict=True)]
-    audits = [audit for audit in known if isinstance(audit, Audit) and not lengths]
-    if len(audits) == len(parts):
-        return audits
-    return totals(parts, [partial(_audit, theta, lengths=lengths) for theta in thetas])
+    by_class = [loss for loss in known if isinstance(loss, LossByClass) and not lengths]
+    if len(by_class) == len(parts):
+        return by_class
+    return sum_blocks_each(parts, [partial(_loss_by_class, theta, lengths=lengths) for theta in thetas])
 
 
 def _curvature(theta: Vector, features: NDArray[np.intp] | None, block: Block) -> Matrix:
-    active = np.flatnonzero(block.image(theta) < 1.0)
+    active = np.flatnonzero(block.matvec(theta) < 1.0)
     part = block if features is None else block.columns(features)
     p = part.n_features + 1
     H, c = np.zeros((p, p)), np.zeros(p)
-    part.add_rows(active, 1.0, H, c)
-    part.mirror(H)
+    part.rank_update(active, 1.0, H, c)
+    part.symmetrize(H)
     return H
 
 
@@ -265,5 +269,5 @@ def _loss(theta: Vector, block: Block) -> LossSum:
     return block.loss(theta)
 
 
-def _audit(theta: Vector, block: Block, *, lengths: bool) -> Audit:
-    return block.audit(theta, lengths=lengths)
+def _loss_by_class(theta: Vector, block: Block, *, lengths: bool) -> LossByClass:
+    return block.loss_by_class(theta, lengths=lengths)
