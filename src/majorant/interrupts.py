@@ -1,8 +1,8 @@
 """Ctrl-C: a flag that is looked at where work can be left off.
 
 An exception out of the handler in the middle of a compiled function becomes a SystemError, and in the middle
-of an iteration leaves nothing to keep. So while a fit is going on the first Ctrl-C only sets a flag. Code that
-runs for long calls `check` between two steps: it raises `KeyboardInterrupt` there, if somebody further up
+of an iteration leaves nothing to keep. So while a fit is going on the first Ctrl-C only sets a flag. Long
+work calls `check` between two steps: it raises `KeyboardInterrupt` there, if somebody further up
 has said by `ending_on` that the work may be left off, and wants it to be.
 
 The command line imports this before anything else: it imports little itself.

@@ -99,7 +99,7 @@ def a1a_is_close(outcomes: Outcomes) -> Verdict:
         )
     if far:
         reasons.append(
-            f"{len(far)} of {count} are of runs that are on their way, whose place after a number of iterations "
+            f"{len(far)} of {count} are of runs that are on their way, whose place after some iterations "
             "depends on steps that the paper does not print, and one test row is 1.1 points of recall: "
             + listed(far, 20)
         )

@@ -30,7 +30,7 @@ from majorant.status import (
     Vector,
 )
 
-# Iterates of a deterministic solver without a lower Φ or a better certificate after which the run has stalled.
+# Iterates of a deterministic solver without a lower Φ or a better certificate after which it has stalled.
 IDLE = 50
 
 
