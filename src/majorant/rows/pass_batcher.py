@@ -95,7 +95,7 @@ class PassBatcher:
             self._changed.notify_all()
 
     def run(self) -> None:
-        """Make passes until there is no thread to wait for. Waiting threads get the error of a failed pass."""
+        """Make passes until there is no thread to wait for. Waiting threads get the errors of passes."""
         try:
             while requests := self._collected():
                 self._answer(requests)
