@@ -181,7 +181,8 @@ def minimise_kinked(
     if worst <= goal:
         return theta, max(fall, 0.0)
     model = _KinkedModel(H, at, slopes, ridge)
-    for _ in range(tuning.MODEL_ROUNDS - 1):
+    large = np.count_nonzero(theta) >= tuning.LARGE_SUPPORT
+    for _ in range((tuning.LARGE_MODEL_ROUNDS if large else tuning.MODEL_ROUNDS) - 1):
         check()
         theta, r = model.solve_on_support(theta, r)
         if descend_on_model(H, r, theta, slopes, ridge, sweeps, goal) <= goal:
@@ -192,9 +193,7 @@ def minimise_kinked(
 def minimise_on_support(objective: Objective, H: Matrix, at: Evaluated) -> tuple[Vector, float]:
     """The same model, its coordinates that are zero kept there: a solve, without a sweep."""
     model = _KinkedModel(H, at, objective.tangent_slopes(at.theta), objective.ridge)
-    # A support that is larger than the rank sheds features one by one, and each takes a factorisation.
-    cuts = tuning.SUPPORT_CUTS if len(H) < tuning.SMALL_SUPPORT else tuning.LARGE_SUPPORT_CUTS
-    theta, r = model.solve_on_support(at.theta, at.loss_gradient, cuts)
+    theta, r = model.solve_on_support(at.theta, at.loss_gradient)
     return theta, max(model.fall(theta, r), 0.0)
 
 
@@ -222,9 +221,7 @@ class _KinkedModel:
         rise += float((size - self._size) @ (self.slopes + 0.5 * self.ridge * (size + self._size)))
         return -rise
 
-    def solve_on_support(
-        self, theta: Vector, r: Vector, cuts: int = tuning.SUPPORT_CUTS
-    ) -> tuple[Vector, Vector]:
+    def solve_on_support(self, theta: Vector, r: Vector) -> tuple[Vector, Vector]:
         """The minimiser for the signs of θ, without those that would change; θ itself if that is no lower.
 
         On the way to the minimiser, coordinates that would cross zero stop there. Where all the way is too
@@ -232,7 +229,9 @@ class _KinkedModel:
         left.
         """
         fallen = self.fall(theta, r)
-        for _ in range(cuts):
+        # A support that is larger than the rank sheds features one by one, and each takes a factorisation.
+        large = np.count_nonzero(theta) >= tuning.LARGE_SUPPORT
+        for _ in range(tuning.LARGE_SUPPORT_CUTS if large else tuning.SUPPORT_CUTS):
             check()
             support = np.flatnonzero((theta != 0.0) | (self.slopes == 0.0))
             part, signs = theta[support], np.sign(theta[support])
