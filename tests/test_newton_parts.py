@@ -102,6 +102,34 @@ def test_equations_that_are_too_large_are_solved_by_products(classes, monkeypatc
     np.testing.assert_allclose(found, known, rtol=1e-5, atol=1e-8)
 
 
+def test_models_of_large_supports_have_fewer_rounds_and_fits_the_same_minimum(monkeypatch):
+    monkeypatch.setattr(tuning, "LEAST_SWEEPS", 1)  # so that sweeps alone do not end a model
+    monkeypatch.setattr(tuning, "MOST_SWEEPS", 1)
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((200, 30)) + rng.standard_normal((200, 1))
+    y = np.sign(X[:, 0] + rng.standard_normal(200))
+    objective = Objective(MemoryRows(X, y), L1(0.3))
+    H, at = model_at(objective)
+    solve_on_support, rounds = subproblem._KinkedModel.solve_on_support, []
+
+    def counted(model, theta, r):
+        rounds.append(np.count_nonzero(theta))
+        return solve_on_support(model, theta, r)
+
+    monkeypatch.setattr(subproblem._KinkedModel, "solve_on_support", counted)
+    values = []
+    for large, most in ((500, tuning.MODEL_ROUNDS), (1, tuning.LARGE_MODEL_ROUNDS)):
+        monkeypatch.setattr(tuning, "LARGE_SUPPORT", large)
+        rounds.clear()
+        _, fall = subproblem.minimise_kinked(objective, H[0], at, 1e-12)
+        assert fall > 0.0
+        assert 1 <= len(rounds) <= most - 1
+        result = solve(Newton(), objective, tol=1e-9)
+        assert result.status is Status.CONVERGED
+        values.append(result.iterate.value)
+    assert values[0] == pytest.approx(values[1], rel=1e-8)
+
+
 def test_on_the_support_zeros_stay_and_the_others_are_at_rest():
     objective = problem(L1(40.0))
     H, at = model_at(objective)
