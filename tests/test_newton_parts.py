@@ -14,12 +14,14 @@ from majorant.potentials import L1, L2, Hyperbolic
 from majorant.rows import MemoryRows
 from majorant.rows.columns import Columns
 from majorant.rows.quadratic import ActiveQuadratic
+from majorant.solvers import newton as newton_module
 from majorant.solvers import solve
 from majorant.solvers.continuation import Continuation
 from majorant.solvers.line_search import step_towards
-from majorant.solvers.newton import Newton, cd_kernels, tuning
+from majorant.solvers.newton import Newton, cd_kernels, costs, tuning
 from majorant.solvers.newton import quadratic_subproblem as subproblem
 from majorant.solvers.newton.newton_equations import newton_direction
+from majorant.solvers.newton.proximal_start import proximal_start
 from majorant.solvers.newton.working_set import features_to_watch
 from majorant.status import Evaluated, Provisional, Status
 
@@ -333,3 +335,47 @@ def test_models_without_an_intercept_are_minimised(potential):
     assert fall > 0.0
     assert theta[-1] == 0.0
     assert violation(objective, H, at, theta) < 1e-4 * violation(objective, H, at, at.theta)
+
+
+@pytest.mark.parametrize("options", [{}, {"eta": 0.5, "penalty_factor": FACTOR}], ids=["plain", "elastic"])
+def test_a_proximal_start_is_near_the_minimum_and_indifferent_to_units(options, monkeypatch):
+    objective = problem(L1(8.0), **options)
+    least = solve(Newton(), objective, tol=1e-10).iterate.value
+    zero = objective.evaluate(objective.start()).value
+    reached = objective.evaluate(proximal_start(objective).theta).value
+    assert reached - least <= 0.1 * (zero - least)
+    monkeypatch.setattr(tuning, "PROXIMAL_STEPS", 200)
+    far = proximal_start(objective)
+    assert objective.evaluate(far.theta).value <= (1 + 1e-6) * least
+    np.testing.assert_allclose(far.loss_gradient, objective.evaluate(far.theta).loss_gradient, atol=1e-2)
+    units = 10.0 ** np.linspace(-3, 3, FEATURES)
+    (block,) = objective.rows.blocks
+    rows = MemoryRows(block.X / units, block.y, block.s)
+    # The ridge has units of its own, so that it is left out.
+    scaled = Objective(rows, L1(8.0), penalty_factor=objective.factor / units)
+    whole = Objective(objective.rows, L1(8.0), penalty_factor=objective.factor)
+    monkeypatch.setattr(tuning, "PROXIMAL_STEPS", 8)
+    first, second = proximal_start(whole).theta[:-1], proximal_start(scaled).theta[:-1] / units
+    np.testing.assert_allclose(second, first, rtol=1e-6, atol=1e-9)
+
+
+def test_a_proximal_start_is_for_many_features_in_play(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 220))
+    y = np.where(X[:, :200].sum(axis=1) + rng.standard_normal(900) > 0.0, 1.0, -1.0)
+    objective = Objective(MemoryRows(X, y), L1(1.0))
+    pulled = np.count_nonzero(objective.pulls_at_zero > 1.0)
+    passes = 2 * (tuning.PROXIMAL_STEPS + tuning.POWER_STEPS) * costs.pass_ns(objective.rows)
+    border = passes / (tuning.FLOP_NS * 900 * pulled**2)
+    calls = []
+    monkeypatch.setattr(
+        newton_module, "proximal_start", lambda objective: calls.append(1) or proximal_start(objective)
+    )
+    found = {}
+    for share in (0.999 * border, 1.001 * border):
+        monkeypatch.setattr(tuning, "PROXIMAL_START_SHARE", share)
+        objective = Objective(MemoryRows(X, y), L1(1.0))
+        found[share] = solve(Newton(), objective, tol=1e-9).iterate
+    assert calls == [1]
+    first, second = found.values()
+    np.testing.assert_allclose(second.theta, first.theta, atol=1e-5)

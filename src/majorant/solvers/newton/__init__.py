@@ -49,6 +49,7 @@ from majorant.solvers.newton.cd import cd_iterates
 from majorant.solvers.newton.dual_newton import dual_newton_applies, dual_newton_iterates
 from majorant.solvers.newton.gram import carried_start, gram_iterates
 from majorant.solvers.newton.newton_cg import dual_start, newton_cg_iterates
+from majorant.solvers.newton.proximal_start import proximal_start
 from majorant.solvers.newton.subsample_start import iterates_out_of_core
 from majorant.solvers.newton.working_set import working_set_iterates
 from majorant.solvers.reweighted import minimised, reweighted_iterates
@@ -111,15 +112,15 @@ class Newton(Solver):
     def descend(self, objective: Objective, start: Evaluated) -> Iterator[Iterate]:
         """Newton's iterates after the start; from zero, by way of a sample of the rows."""
         warm = bool(objective.lengths(start.theta).any())
-        rough = self._rough_start(objective, start.theta)
-        iterates = self.engine(objective, rough, warm=warm)
-        first = next(iterates)
-        if not np.array_equal(rough, start.theta):
+        rough = None if warm else self._rough_start(objective, start.theta)
+        if rough is not None:
+            iterates = self.engine(objective, rough)
+            first = next(iterates)
             if isinstance(first, Evaluated) and first.value < start.value:
                 yield first
-            else:
-                iterates = self.engine(objective, start.theta)
-                next(iterates)
+                yield from iterates
+        iterates = self.engine(objective, start, warm=warm)
+        next(iterates)
         yield from iterates
 
     def _minimised_by_class(self, problem: Objective, theta: Vector, proximal: float) -> Vector:
@@ -129,36 +130,43 @@ class Newton(Solver):
             [minimised(problem.on([rows]), row, descend=self.descend) for rows, row in pairs]
         )
 
-    def _rough_start(self, objective: Objective, theta: Vector) -> Vector:
-        """A point to begin at instead of zero, where a rough one costs little; else θ.
+    def _rough_start(self, objective: Objective, zero: Vector) -> Evaluated | None:
+        """A point to begin at instead of zero, where a rough one costs little.
 
         For the Gram matrix, a few steps on every 16th row, if these are many: most rows then never enter the
-        matrix. (Solving the sample accurately would fit its noise, and takes longer in all.) For conjugate
-        gradients, an epoch of dual coordinate descent.
+        matrix. (Solving the sample accurately would fit its noise, and takes longer in all.) If dense rows
+        are too few for that and many features are in play, some proximal gradient steps. For conjugate
+        gradients, an epoch of dual coordinate descent. The value at the point is not known, and the gradient
+        only roughly.
         """
-        if objective.lengths(theta).any():
-            return theta
-        classes, engine = objective.in_memory or (), self.choose_engine(objective, theta)
+        classes, engine = objective.in_memory or (), self.choose_engine(objective, zero)
         if engine is newton_cg_iterates:
             usable = objective.potential.quadratic and objective.penalised and not classes[0].dense
-            return dual_start(objective, classes) if usable else theta
+            return Evaluated(dual_start(objective, classes), math.nan, zero) if usable else None
+        if engine not in (gram_iterates, working_set_iterates):
+            return None
         least = tuning.SUBSAMPLE_STEP * max(tuning.SUBSAMPLE_ROWS, objective.width)
-        if engine not in (gram_iterates, working_set_iterates) or objective.rows.n_samples < least:
-            return theta
+        if objective.rows.n_samples < least:
+            usable = engine is working_set_iterates and len(classes) == 1
+            pays = usable and costs.proximal_start_pays(objective, classes[0])
+            return proximal_start(objective) if pays else None
         sample = [rows.every(tuning.SUBSAMPLE_STEP) for rows in classes]
-        iterates = gram_iterates(objective.on(sample), sample, theta)
+        iterates = gram_iterates(objective.on(sample), sample, zero)
         *_, last = islice(iterates, tuning.SUBSAMPLE_NEWTON_STEPS + 1)
-        return last.theta
+        return replace(last, value=math.nan)
 
-    def engine(self, objective: Objective, theta: Vector, *, warm: bool = False) -> Iterator[Iterate]:
+    def engine(self, objective: Objective, start: Evaluated, *, warm: bool = False) -> Iterator[Iterate]:
         """Newton's iterates by the engine for the shape of the problem; by two, if the first was too slow."""
-        classes, engine = objective.in_memory or (), self.choose_engine(objective, theta, warm=warm)
+        classes, engine = objective.in_memory or (), self.choose_engine(objective, start.theta, warm=warm)
+        if engine is working_set_iterates:
+            yield from working_set_iterates(objective, classes, start)
+            return
         if engine not in (cd_iterates, newton_cg_iterates):
-            yield from engine(objective, classes, theta)
+            yield from engine(objective, classes, start.theta)
             return
         second, cost = self._direct_engine(objective, classes, tuning.HAND_OVER_RATIO * self.gram_features)
-        last = theta
-        for at in engine(objective, classes, theta, tuning.HAND_OVER_SHARE * cost):
+        last = start.theta
+        for at in engine(objective, classes, last, tuning.HAND_OVER_SHARE * cost):
             yield at
             last = at.theta
         yield from islice(second(objective, classes, last), 1, None)

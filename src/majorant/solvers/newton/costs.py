@@ -76,3 +76,13 @@ def cd_ns(classes: Sequence[MemoryRows]) -> float:
     rows = classes[0]
     sweeps = tuning.SWEEP_NS * tuning.CD_SWEEPS_PER_LOOK * _entries(rows)
     return len(classes) * tuning.CD_LOOKS * (2.0 * pass_ns(rows) + sweeps)
+
+
+def proximal_start_pays(objective: Objective, rows: MemoryRows) -> bool:
+    """Whether the passes of `proximal_start` cost little beside the Gram matrix of the features in play.
+
+    These are the features that the loss pulls harder at zero than zero can hold.
+    """
+    passes = 2.0 * (tuning.PROXIMAL_STEPS + tuning.POWER_STEPS) * pass_ns(rows)
+    pulled = int(np.count_nonzero(objective.pulls_at_zero > objective.kink_slopes[:-1]))
+    return passes <= tuning.PROXIMAL_START_SHARE * _build_ns(rows, rows.n_samples * pulled**2)

@@ -13,6 +13,7 @@ matrix of all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -22,7 +23,7 @@ from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.solvers.newton import tuning
 from majorant.solvers.newton.gram import gram_iterates
-from majorant.status import Evaluated, Vector
+from majorant.status import Evaluated
 
 Features = NDArray[np.intp]
 
@@ -59,47 +60,52 @@ def features_to_watch(
 
 
 def working_set_iterates(
-    objective: Objective, classes: Sequence[MemoryRows], theta: Vector
+    objective: Objective, classes: Sequence[MemoryRows], start: Evaluated
 ) -> Iterator[Evaluated]:
-    """Newton's method on the features that may matter; on all of them, if these are most of them."""
-    at = objective.evaluate(theta)
-    yield at
-    chosen = np.zeros(0, dtype=np.intp)
+    """Newton's method on the features that may matter; on all of them, if these have most entries.
+
+    Of the start, the value is not used, and the gradient may be that of a sample of the rows.
+    """
+    counts = classes[0].column_counts
+    chosen, at, first = np.zeros(0, dtype=np.intp), start, True
     while True:
         chosen = np.union1d(
             chosen, features_to_watch(objective, at, tuning.WORKING_SET_FIRST, tuning.WORKING_SET_GROWTH)
         )
-        if len(chosen) > tuning.WORKING_SET_SHARE * len(objective.factor):
+        most = counts[chosen].sum() > tuning.WORKING_SET_SHARE * counts.sum()
+        if most:
             iterates = gram_iterates(objective, classes, at.theta)
+        else:
+            iterates = _restricted_iterates(objective, at, chosen)
+        if not first:
             next(iterates)
-            yield from iterates
-        start = at
-        for at in _restricted_iterates(objective, start, chosen):
+        first = False
+        for at in iterates:
             yield at
 
 
 def _restricted_iterates(objective: Objective, start: Evaluated, chosen: Features) -> Iterator[Evaluated]:
-    """Steps on the chosen features, until one of the others wants to move."""
+    """The start, and steps on the chosen features, until one of the others wants to move."""
     where = np.append(chosen, objective.width - 1)
     restricted = objective.columns(chosen)
     assert restricted.in_memory is not None
-    outside, last = objective.matrix(start.loss_gradient), start
-    goal = tuning.WORKING_SET_FIRST_LOOK * objective.estimate(start).error
+    outside, last, goal = objective.matrix(start.loss_gradient), start.theta, math.nan
     iterates = gram_iterates(
         restricted, restricted.in_memory, objective.matrix(start.theta)[:, where].ravel()
     )
-    next(iterates)
     for inner in iterates:
         theta, gradient = np.zeros_like(outside), outside.copy()
         theta[:, where] = restricted.matrix(inner.theta)
         gradient[:, where] = restricted.matrix(inner.loss_gradient)
         at = Evaluated(theta.ravel(), inner.value, gradient.ravel(), carried=True)
         error = restricted.estimate(inner).error
-        if error <= goal or np.array_equal(at.theta, last.theta):
+        if math.isnan(goal):
+            goal = tuning.WORKING_SET_FIRST_LOOK * error
+        elif error <= goal or np.array_equal(at.theta, last):
             at = objective.evaluate(at.theta)
             outside, goal = objective.matrix(at.loss_gradient), tuning.WORKING_SET_NEXT_LOOK * error
             if np.any(np.delete(objective.violations(at), where) > 0.0):
                 yield at
                 return
         yield at
-        last = at
+        last = at.theta
