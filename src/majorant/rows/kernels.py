@@ -171,13 +171,13 @@ def _rank_one_update(data, indices, start, stop, weight, labelled, b, H, c):
 
 @compiled
 def symmetrize(H):
-    """Copy the lower triangle of H to the upper one, tile by tile: columns are far apart in memory."""
-    tile = 16
-    for top in range(0, H.shape[0], tile):
-        for left in range(0, top + 1, tile):
-            for i in range(top, min(top + tile, H.shape[0])):
-                for j in range(left, min(left + tile, i)):
-                    H[j, i] = H[i, j]
+    """Copy the lower triangle of H to the upper one, a cache line of numbers at a time."""
+    line = 8
+    for top in range(0, H.shape[0], line):
+        bottom = min(top + line, H.shape[0])
+        for j in range(bottom):
+            for i in range(max(top, j + 1), bottom):
+                H[j, i] = H[i, j]
 
 
 @compiled

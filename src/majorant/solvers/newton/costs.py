@@ -6,8 +6,8 @@ squared, and R the same over the columns, a fit takes about
     engine       once                            each time                                       times
     dual_newton  dense rows   n²N flops          a pass over E, and n³/3 flops                   DUAL_STEPS
                  sparse rows  R/2 updates of K
-    gram         dense rows   nN² flops          a pass over E, and                              GRAM_STEPS
-                 sparse rows  Q/2 updates of H   smooth: N³/3 flops; a kink: sweeps over N²
+    gram         dense rows   nN² flops          a pass over E, and N³/3 flops;                  GRAM_STEPS
+                 sparse rows  Q/2 updates of H   with a kink also sweeps over N²
     newton_cg                                    two passes over E, some vectors of N            CG_PRODUCTS
     cd                                           two passes over E; sweeps over the columns      CD_LOOKS
 
@@ -53,7 +53,7 @@ def gram_ns(objective: Objective, classes: Sequence[MemoryRows]) -> float:
     build = _build_ns(rows, sum(block.squared_row_lengths for block in rows.blocks))
     solve = tuning.FLOP_NS * N**3 / 3.0
     if not objective.potential.smooth:
-        solve = tuning.MODEL_SWEEP_NS * tuning.LEAST_SWEEPS * N**2
+        solve += tuning.MODEL_SWEEP_NS * tuning.LEAST_SWEEPS * N**2
     return len(classes) * (build + tuning.GRAM_STEPS * (pass_ns(rows) + solve))
 
 
