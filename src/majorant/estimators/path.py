@@ -231,6 +231,5 @@ def follow(training: Training, strengths: Vector) -> Iterator[SparseSVC]:
             model.penalty = potential
         else:
             model.lam = lam
-        model.solver_ = training.solver_for(training.objectives(potential)[0])
         model._store(training, potential, results)
         yield model.sparsify()

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 from majorant.callbacks import Callback, Checkpoint
 from majorant.callbacks.base import can_begin_at
 from majorant.errors import ClusterLostError, OutputError
-from majorant.estimators.streams import UNKNOWN, keep_stream
+from majorant.estimators.fitted import model_state, set_fitted
 from majorant.rows import MemoryRows
 from majorant.status import Evaluated, Matrix, Record, Status
 
@@ -100,8 +100,6 @@ def _how_to_go_on(
 
 def _keep(estimator: SparseSVC, training: Training, theta: Matrix) -> None:
     """Let the estimator have these coefficients, of which nothing is claimed: the rows are out of reach."""
-    estimator._store_model(training.classes, theta, training.dtype, training.potential)
-    keep_stream(estimator, None)
-    estimator.t_ = training.rows[0].n_samples
-    for name in (*UNKNOWN, "n_iter_", "solver_"):
-        estimator.__dict__.pop(name, None)
+    n_rows = training.rows[0].n_samples
+    state = model_state(training.classes, theta, training.dtype, training.potential, n_rows)
+    set_fitted(estimator, state)

@@ -26,7 +26,7 @@ from majorant.blas import one_thread
 from majorant.callbacks import Callback
 from majorant.errors import MajorantError
 from majorant.estimators.delivery import deliver
-from majorant.estimators.linear import fitted_attributes
+from majorant.estimators.fitted import coefficient_state
 from majorant.estimators.shared_passes import run_sharing_passes
 from majorant.estimators.sources import Cut, is_on_dask, stream_by_problem
 from majorant.estimators.validation import (
@@ -140,7 +140,7 @@ class Training:
 
     def coefficients(self, theta: Matrix) -> dict[str, Any]:
         """What a model predicts with: the fitted attributes for θ, a row per class."""
-        return fitted_attributes(self.classes, theta, self.dtype)
+        return coefficient_state(self.classes, theta, self.dtype)
 
     def objectives(self, potential: Potential) -> Sequence[Objective]:
         """What is minimised: one Φ per problem; the last ones are kept, with what they have computed."""

@@ -22,7 +22,7 @@ from majorant.estimators.imported import imported_classifier
 from majorant.files import replacing
 from majorant.persistence.store import naming, read_limited
 
-ALIASES = {SparseSVC: "MajorantSparseSVC", SparseSVCCV: "MajorantSparseSVCCV"}
+ALIASES: dict[type, str] = {SparseSVC: "MajorantSparseSVC", SparseSVCCV: "MajorantSparseSVCCV"}
 # The operators of a graph, after a cast of the rows where it needs one.
 TWO_CLASSES = ["MatMul", "Add", "Reshape", "Greater", "Cast", "Gather"]
 MANY_CLASSES = ["MatMul", "Add", "ArgMax", "Gather"]
