@@ -28,15 +28,15 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import _check_sample_weight
 
 from majorant.callbacks import ModelsProgress
+from majorant.estimators.fit_problem import FitProblem, resolve_names
 from majorant.estimators.fitted import get_fitted, set_fitted
 from majorant.estimators.folds import Fold, fold_in_memory, folds_elsewhere
 from majorant.estimators.linear import LinearClassifier
 from majorant.estimators.parameters import COUNT_FROM_1, ProblemParameters, constrained, declared, parameter
-from majorant.estimators.path import follow, strengths_for, warn_of_failures
-from majorant.estimators.sources import Cut, is_on_dask
+from majorant.estimators.path import fit_path, strengths_for, warn_of_failures
+from majorant.estimators.sources import FoldSpec, is_on_dask
 from majorant.estimators.splitter import fold_seed
 from majorant.estimators.svc import SparseSVC
-from majorant.estimators.training import Training, resolve_names
 from majorant.interrupts import CtrlC, check, ending_on
 from majorant.rows import Source
 from majorant.rows.threads import in_context
@@ -137,9 +137,9 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
         template = self._template()
         if isinstance(X, Source) or is_on_dask(X):
             return self._fit_elsewhere(template, X, y, sample_weight)
-        training = Training(template, X, y, sample_weight)
-        lambdas = strengths_for(training, self.lambdas, self.ratio)
-        X, y = indexable(X, training.labels)
+        fit_problem = FitProblem(template, X, y, sample_weight)
+        lambdas = strengths_for(fit_problem, self.lambdas, self.ratio)
+        X, y = indexable(X, fit_problem.labels)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
         weights: Any = sample_weight
@@ -165,7 +165,7 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
         folds = [answer for answer in answers if answer is not None]
         if ctrl_c.pressed or len(folds) < len(splits):
             raise KeyboardInterrupt
-        return self._finish(training, lambdas, folds)
+        return self._finish(fit_problem, lambdas, folds)
 
     def _fit_elsewhere(self, template: SparseSVC, X: Any, y: Any, sample_weight: Any) -> Self:
         """The same for rows that are not in memory."""
@@ -175,20 +175,22 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
                 "cv=5."
             )
         scorer = check_scoring(template, scoring=self.scoring)
-        cut = Cut(5 if self.cv is None else int(self.cv), fold_seed(self.random_state))
+        cut = FoldSpec(5 if self.cv is None else int(self.cv), fold_seed(self.random_state))
         with ModelsProgress(shown=bool(self.verbose)) as progress:
-            training = Training(template, X, y, sample_weight, cut=cut)
-            lambdas = strengths_for(training, self.lambdas, self.ratio)
+            fit_problem = FitProblem(template, X, y, sample_weight, cut=cut)
+            lambdas = strengths_for(fit_problem, self.lambdas, self.ratio)
             progress.total = cut.number * len(lambdas)
-            folds = folds_elsewhere(training, cut, lambdas, self.scoring, scorer, progress)
-            return self._finish(training, lambdas, folds)
+            folds = folds_elsewhere(fit_problem, cut, lambdas, self.scoring, scorer, progress)
+            return self._finish(fit_problem, lambdas, folds)
 
-    def _finish(self, training: Training, lambdas: Vector, folds: Sequence[Fold]) -> Self:
+    def _finish(self, fit_problem: FitProblem, lambdas: Vector, folds: Sequence[Fold]) -> Self:
         """Choose by what the folds say, and fit on all data."""
         scores = np.stack([fold.scores for fold in folds], axis=1)
-        chosen, state = self._choose(lambdas, scores, [fold.supports for fold in folds], training.n_features)
+        chosen, state = self._choose(
+            lambdas, scores, [fold.supports for fold in folds], fit_problem.n_features
+        )
         warn_of_failures([model for fold in folds for model in fold.failed], scores.size)
-        (model,) = follow(training, lambdas[chosen : chosen + 1])
+        (model,) = fit_path(fit_problem, lambdas[chosen : chosen + 1])
         if model.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit, if this one has no names

@@ -19,8 +19,10 @@ from sklearn.utils.metaestimators import available_if
 
 from majorant.callbacks import Checkpoint
 from majorant.estimators.advice import convergence_advice, overall, severity
-from majorant.estimators.bridge import CallbackSupport, watched
+from majorant.estimators.checkpointing import resumable
+from majorant.estimators.fit_problem import FitProblem
 from majorant.estimators.fitted import model_state, set_fitted
+from majorant.estimators.lambda_grid import limit_features
 from majorant.estimators.linear import LinearClassifier
 from majorant.estimators.parameters import (
     COUNT,
@@ -30,10 +32,8 @@ from majorant.estimators.parameters import (
     constrained,
     parameter,
 )
-from majorant.estimators.resuming import resumable
-from majorant.estimators.streams import can_stream, learn
-from majorant.estimators.strengths import limit_features
-from majorant.estimators.training import Training
+from majorant.estimators.partial_fit import can_stream, learn
+from majorant.estimators.sklearn_callbacks import CallbackSupport, watched
 from majorant.interrupts import CtrlC
 from majorant.potentials import Potential
 from majorant.solvers import Solver
@@ -207,24 +207,25 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
             `KeyboardInterrupt` is raised. When the cluster that has the rows is lost, `coef_` and
             `intercept_` keep it, for `warm_start`, and `ClusterLostError` is raised.
         """
-        training = Training(self, X, y, sample_weight)
-        training.start(self._coefficients() if self.warm_start and hasattr(self, "coef_") else None)
+        fit_problem = FitProblem(self, X, y, sample_weight)
+        fit_problem.start(self._coefficients() if self.warm_start and hasattr(self, "coef_") else None)
         with (
             CtrlC() as ctrl_c,
-            resumable(self, training, checkpoint) as saving,
-            watched(self, training, X, y, sample_weight) as watching,
+            resumable(self, fit_problem, checkpoint) as saving,
+            watched(self, fit_problem, X, y, sample_weight) as watching,
         ):
             callbacks = [*watching, *saving]
             if self.max_features is None:
-                potential, results = training.potential, training.run(training.potential, callbacks)
+                potential, results = fit_problem.potential, fit_problem.run(fit_problem.potential, callbacks)
             else:
-                potential, results = limit_features(training, self.max_features, callbacks)
-            self._store(training, potential, results)
+                potential, results = limit_features(fit_problem, self.max_features, callbacks)
+            self._store(fit_problem, potential, results)
         if self.status_ is Status.INTERRUPTED or ctrl_c.pressed:
             raise KeyboardInterrupt
         if not self.converged_ and self.status_ is not Status.STOPPED:  # which was asked for
             worst, objective = max(
-                zip(results, training.objectives(potential), strict=True), key=lambda pair: severity(pair[0])
+                zip(results, fit_problem.objectives(potential), strict=True),
+                key=lambda pair: severity(pair[0]),
             )
             advice = convergence_advice(worst, self.solver_, self.tol, objective)
             warnings.warn(advice, ConvergenceWarning, stacklevel=2)
@@ -295,21 +296,23 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
 
         return plot_convergence(self, ax, against=against)
 
-    def _store(self, training: Training, potential: Potential, results: Sequence[Result]) -> None:
+    def _store(self, fit_problem: FitProblem, potential: Potential, results: Sequence[Result]) -> None:
         """Set the fitted attributes by what was delivered of every problem."""
-        theta = np.concatenate([result.iterate.theta for result in results]).reshape(len(training.rows), -1)
+        theta = np.concatenate([result.iterate.theta for result in results]).reshape(
+            len(fit_problem.rows), -1
+        )
         # Coefficients that rounding to single precision would take from what is claimed are not rounded.
         with np.errstate(over="ignore"):
-            exact = np.array_equal(theta.astype(training.dtype), theta)
-        dtype = training.dtype if exact else np.dtype(np.float64)
-        problems = training.objectives(potential)
+            exact = np.array_equal(theta.astype(fit_problem.dtype), theta)
+        dtype = fit_problem.dtype if exact else np.dtype(np.float64)
+        problems = fit_problem.objectives(potential)
         constant = sum(problem.constant for problem in problems)
         certificate, bound = overall(results), math.nan
         if not math.isnan(certificate.gap):
             bound = float(sum(result.iterate.lower_bound for result in results) + constant)
         status = max(results, key=severity).status
         histories = [result.history for result in results]
-        state = model_state(training.classes, theta, dtype, potential, training.rows[0].n_samples)
+        state = model_state(fit_problem.classes, theta, dtype, potential, fit_problem.rows[0].n_samples)
         state |= {
             "n_iter_": max(1, *(result.n_iter for result in results)),
             "status_": status,
@@ -319,6 +322,6 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
             "stationarity_": certificate.stationarity,
             "lower_bound_": bound,
             "history_": histories[0] if len(histories) == 1 else histories,
-            "solver_": training.solver_for(problems[0]),
+            "solver_": fit_problem.solver_for(problems[0]),
         }
         set_fitted(self, state)

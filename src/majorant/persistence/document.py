@@ -21,7 +21,7 @@ from majorant.errors import ModelFileError
 from majorant.estimators import SparseSVC, SparseSVCCV
 from majorant.estimators.fitted import set_fitted
 from majorant.estimators.parameters import declared, since
-from majorant.estimators.streams import kept_stream
+from majorant.estimators.partial_fit import kept_stream
 from majorant.persistence import strict
 from majorant.persistence.fitted import fitted_node, read_fitted, stored_attributes
 from majorant.persistence.parameters import Unavailable, parameter_node, read_parameter

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from majorant.errors import MajorantError, ModelFileError
 from majorant.estimators import SparseSVC, SparseSVCCV
-from majorant.estimators.imported import imported_classifier
+from majorant.estimators.from_coef import imported_classifier
 from majorant.files import replacing
 from majorant.persistence.store import naming, read_limited
 

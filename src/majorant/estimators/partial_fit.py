@@ -42,8 +42,8 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from majorant.blas import one_thread
 from majorant.errors import ScaleError, UnsuitableSolverError
+from majorant.estimators.fit_problem import resolve_names, rows_by_problem
 from majorant.estimators.fitted import model_state, set_fitted
-from majorant.estimators.training import resolve_names, rows_by_problem
 from majorant.estimators.validation import (
     check_classes,
     check_features,
