@@ -667,6 +667,6 @@ def test_without_scikit_learns_callbacks_ours_still_work():
     run = subprocess.run([sys.executable, "-c", OLDER], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     first, second = run.stdout.splitlines()
-    assert first == "majorant.estimators.bridge 2 True"
+    assert first == "majorant.estimators.sklearn_callbacks 2 True"
     assert "scikit-learn 1.9" in second
     assert Status.CONVERGED.value in run.stderr

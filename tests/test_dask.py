@@ -376,7 +376,7 @@ def test_an_error_on_a_worker_ends_all_classes(client):
 def test_the_task_of_a_block_is_as_small_with_many_blocks(client, monkeypatch):
     """In cross-validation too, where the folds of a block follow from how many rows were before it."""
     from majorant.estimators import clusters
-    from majorant.estimators.sources import Cut
+    from majorant.estimators.sources import FoldSpec
 
     def size(blocks):
         made = []
@@ -387,7 +387,7 @@ def test_the_task_of_a_block_is_as_small_with_many_blocks(client, monkeypatch):
 
         monkeypatch.setattr(clusters, "Cluster", remember)
         clusters.cluster_by_problem(
-            SparseSVC(), on_dask(from_blocks(load_few, blocks)), None, None, Cut(3, seed=0)
+            SparseSVC(), on_dask(from_blocks(load_few, blocks)), None, None, FoldSpec(3, seed=0)
         )
         task = made[-1][1]("a name", False)
         return len(distributed.protocol.pickle.dumps(dict(task.__dask_graph__())))

@@ -17,7 +17,7 @@ from sklearn.model_selection import StratifiedKFold
 from majorant import SparseSVC, SparseSVCCV, sparse_svc_path
 from majorant.callbacks import Callback
 from majorant.estimators import folds as module
-from majorant.estimators.path import follow
+from majorant.estimators.path import fit_path
 from majorant.estimators.shared_passes import run_sharing_passes
 from majorant.estimators.sources import stream_by_problem
 from majorant.estimators.splitter import FoldsByPlace
@@ -287,13 +287,13 @@ def test_an_error_in_one_fold_ends_the_others_at_once(monkeypatch):
 
     def failing(training, strengths):
         number = next(numbers)
-        for model in follow(training, strengths):
+        for model in fit_path(training, strengths):
             if number == 1:
                 raise LookupError("in one fold")
             others.append(number)
             yield model
 
-    monkeypatch.setattr(module, "follow", failing)
+    monkeypatch.setattr(module, "fit_path", failing)
     X, y, s = data(3)
     with pytest.raises(LookupError, match="in one fold"):
         SparseSVCCV("l1", lambdas=np.geomspace(100.0, 0.1, 50), cv=4).fit(

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from majorant import SparseSVC, SparseSVCCV, interrupts, load_model
 from majorant.callbacks import Callback
 from majorant.datasets import write_libsvm
-from majorant.estimators import training
+from majorant.estimators import fit_problem
 from majorant.interrupts import ending_on, undisturbed
 from majorant.rows import MemoryRows, csr, kernels, pass_batcher
 from majorant.rows.dense import DenseBlock
@@ -277,7 +277,7 @@ def test_ctrl_c_after_the_last_iterate_keeps_the_model(monkeypatch):
     """While what is delivered is made of it."""
     X, y = make_rows(300, 20)
     watch = Watch()
-    calls = press_in(monkeypatch, training, "deliver", watch)
+    calls = press_in(monkeypatch, fit_problem, "deliver", watch)
     model = SparseSVC(lam=5.0).set_callbacks(watch)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
@@ -331,7 +331,7 @@ def test_ctrl_c_ends_classes_that_are_trained_at_the_same_time(monkeypatch):
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_ctrl_c_ends_a_cross_validation(monkeypatch, n_jobs):
     X, y = make_rows(300, 30)
-    fits, solve = [], training.solve
+    fits, solve = [], fit_problem.solve
 
     def counting(*given, **named):
         fits.append(threading.get_ident())
@@ -339,7 +339,7 @@ def test_ctrl_c_ends_a_cross_validation(monkeypatch, n_jobs):
             press()
         return solve(*given, **named)
 
-    monkeypatch.setattr(training, "solve", counting)
+    monkeypatch.setattr(fit_problem, "solve", counting)
     with pytest.raises(KeyboardInterrupt):
         SparseSVCCV("l1", lambdas=20, cv=4, n_jobs=n_jobs).fit(X, y)
     assert 5 <= len(fits) < 80  # of the folds; a thread may begin some more before the others hear of it
@@ -347,7 +347,7 @@ def test_ctrl_c_ends_a_cross_validation(monkeypatch, n_jobs):
 
 def test_a_search_for_few_features_keeps_the_best_so_far(monkeypatch):
     X, y = make_rows(300, 30)
-    fits, solve = [], training.solve
+    fits, solve = [], fit_problem.solve
 
     def counting(*given, **named):
         fits.append(None)
@@ -355,7 +355,7 @@ def test_a_search_for_few_features_keeps_the_best_so_far(monkeypatch):
             press()
         return solve(*given, **named)
 
-    monkeypatch.setattr(training, "solve", counting)
+    monkeypatch.setattr(fit_problem, "solve", counting)
     model = SparseSVC("l1", lam=1e-3, max_features=8)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)

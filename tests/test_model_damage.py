@@ -160,7 +160,7 @@ DAMAGE = [
     (1, ("stream", 0, "generator", "state"), hex(2**128), "must be a hexadecimal number of 128 bits"),
     (1, ("stream", 0, "seen"), -1, "seen must be between 0"),
     (2, ("fitted", "lambdas_"), del_, "fitted has no 'lambdas_'"),
-    (2, ("fitted", "lambdas_", "dtype"), "float32", "not of its type|must be float64"),
+    (2, ("fitted", "lambdas_", "dtype"), "float32", "not of its type|must be finite float64"),
     (2, ("fitted", "cv_results_", "columns", 1), "split7", "columns are not lam, split0_test_score"),
     (2, ("fitted", "selection_frequency_"), [[9, 1.0]], "below 4, got 9"),
     (2, ("params", "scoring"), 3, "scoring must be a name"),

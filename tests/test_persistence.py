@@ -1,10 +1,12 @@
 """Models in files: what comes back is what was there, and nothing else gets in."""
 
+import ast
 import json
 import pickle
 import re
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
+from numbers import Integral
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +20,27 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils._param_validation import InvalidParameterError
+from sklearn.utils._param_validation import Interval, InvalidParameterError
 
 import majorant
 from majorant import SparseSVC, SparseSVCCV, load_model, save_model, sparse_svc_path
+from majorant.cli.models import Model
 from majorant.datasets import Data
 from majorant.errors import ModelFileError, OutputError
-from majorant.persistence import Provenance, Unavailable, kind_of, load_provenance, strict
+from majorant.estimators.fitted import FITTED, Attribute, Origin, get_fitted, origin_of, set_fitted
+from majorant.estimators.parameters import constrained, declared, parameter
+from majorant.persistence import (
+    Provenance,
+    Unavailable,
+    from_liblinear,
+    kind_of,
+    load_provenance,
+    strict,
+    to_liblinear,
+)
 from majorant.persistence import document as document_module
-from majorant.persistence.document import PARAMETERS, checksum, document_of
+from majorant.persistence.document import ESTIMATORS, checksum, document_of, model_of
+from majorant.persistence.fitted import FORMS
 from majorant.persistence.provenance import FIELDS
 from majorant.potentials import L1, Potential, Welsch
 from majorant.solvers import SGD, Adam, Descent, MMSubspace, Momentum, Solver, gradient_direction
@@ -284,10 +298,95 @@ def len_of_prediction(estimator, X, y):
     return float(len(estimator.predict(X)))
 
 
-def test_the_schema_lists_the_parameters_of_today():
-    """A new parameter needs a new version of the schema, or a default for files without it."""
-    assert set(PARAMETERS["SparseSVC"]) == set(SparseSVC().get_params())
-    assert set(PARAMETERS["SparseSVCCV"]) == set(SparseSVCCV().get_params())
+# One declaration of parameters and attributes ---------------------------------------------------------------
+
+
+def documented(kind, section):
+    """What a section of a class docstring lists: the text after the colon, by name."""
+    text = re.split(rf"\n    {section}\n    -+\n", kind.__doc__)[1]
+    text = re.split(r"\n    [A-Z]\w+\n    -+\n", text)[0]
+    entries = re.findall(r"^    (\w+(?:, \w+)*)(?: : (.*))?(?:, …)?$", text, flags=re.MULTILINE)
+    return {name: kind for names, kind in entries for name in names.split(", ")}
+
+
+@pytest.mark.parametrize("kind", [SparseSVC, SparseSVCCV])
+def test_parameters_agree_everywhere(kind):
+    names = set(declared(kind))
+    assert set(kind().get_params()) == set(kind._parameter_constraints) == names
+    page = documented(SparseSVC, "Parameters") | documented(kind, "Parameters")
+    assert names <= page.keys()
+    assert documented(kind, "Parameters").keys() <= names
+    for name, value in kind().get_params().items():
+        _, stated, default = page[name].partition("default=")
+        assert value is None if not stated else ast.literal_eval(default) == value, name
+
+
+def test_attributes_agree_everywhere():
+    assert documented(SparseSVC, "Attributes").keys() == {
+        name for name, attribute in FITTED.items() if not attribute.cv
+    }
+    assert {name for name, attribute in FITTED.items() if attribute.cv} <= documented(
+        SparseSVCCV, "Attributes"
+    ).keys()
+    for attribute in FITTED.values():
+        assert (attribute.form in FORMS) != (attribute.follows is not None), attribute.name
+
+
+def test_each_model_has_the_attributes_of_its_origin():
+    X, codes = rows()
+    stream = SparseSVC(delta=0.1).partial_fit(X, codes, classes=[0, 1])
+    models = {
+        Origin.FITTED: [SparseSVC().fit(X, codes), deepcopy(stream).fit(X, codes)],
+        Origin.STREAM: [stream, SparseSVC(delta=0.1).fit(X, codes).partial_fit(X, codes)],
+        Origin.IMPORTED: [from_liblinear(to_liblinear(stream))],
+    }
+    for origin, group in models.items():
+        for model in group:
+            assert origin_of(model) is origin
+            known = {
+                name for name, attribute in FITTED.items() if origin in attribute.origins and not attribute.cv
+            }
+            assert get_fitted(model).keys() == known - {"feature_names_in_"}
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    searched = SparseSVCCV("l1", lambdas=3).fit(frame, codes)
+    assert get_fitted(searched).keys() == FITTED.keys()
+    assert get_fitted(searched.fit(X, codes)).keys() == FITTED.keys() - {"feature_names_in_"}
+
+
+def test_a_new_parameter_and_a_new_attribute_are_declared_once(path, monkeypatch):
+    @constrained
+    @dataclass(repr=False, eq=False, kw_only=True)
+    class Made(SparseSVC):
+        sharpness: int = parameter(3, Interval(Integral, 1, 9, closed="both"), since=2)
+
+    monkeypatch.setitem(ESTIMATORS, "Made", Made)
+    new = Attribute("swiftness_", (Origin.FITTED,), "number", summary=True, since=2)
+    monkeypatch.setitem(FITTED, "swiftness_", new)
+    X, codes = rows()
+    model = Made("l1", lam=0.5, sharpness=5).fit(X, codes)
+    set_fitted(model, get_fitted(model) | {"swiftness_": 2.5})
+    loaded = through_a_file(model, path)
+    assert (loaded.sharpness, loaded.swiftness_) == (5, 2.5)
+    assert repr(clone(loaded)) == "Made(lam=0.5, penalty='l1', sharpness=5)"
+    assert Model(loaded).summary["swiftness"] == 2.5
+    document = json.loads(path.read_bytes())
+    assert document["version"] == 2
+    document["params"]["sharpness"] = 10
+    document["sha256"] = checksum(document)
+    with pytest.raises(ModelFileError, match="The 'sharpness' parameter of Made must be"):
+        model_of(document)
+    assert not hasattr(loaded.fit(X, codes), "swiftness_")
+    # Files of version 1 have neither.
+    document = json.loads(GOLDEN[0].read_bytes()) | {"estimator": "Made"}
+    document["sha256"] = checksum(document)
+    assert model_of(document).sharpness == 3
+    document["params"]["sharpness"] = 4
+    document["sha256"] = checksum(document)
+    with pytest.raises(ModelFileError, match="params has 'sharpness', which is unknown"):
+        model_of(document)
+    document["version"] = 3
+    with pytest.raises(ModelFileError, match=r"of version 3, and majorant .* reads versions 1 to 2"):
+        model_of(document)
 
 
 # Provenance ------------------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ def test_classes_whose_matrices_have_no_room_go_one_after_the_other(monkeypatch)
         X, np.argmax(X[:, :3] + 0.5 * rng.standard_normal((300, 3)), axis=1), rows_per_block=50
     )
     together = SparseSVC("l1", lam=5.0).fit(source)
-    monkeypatch.setattr("majorant.estimators.training.MATRICES", 1)
+    monkeypatch.setattr("majorant.estimators.fit_problem.MATRICES", 1)
     in_turn = SparseSVC("l1", lam=5.0).fit(source)
     assert np.array_equal(together.coef_, in_turn.coef_)
 

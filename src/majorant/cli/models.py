@@ -132,6 +132,8 @@ class Model:
     @property
     def summary(self) -> dict[str, Any]:
         """The facts for programs, as far as they are known (not how an imported model was trained)."""
+        from majorant.estimators.fitted import FITTED
+
         names = self.names
         facts = {
             "penalty": str(self.estimator.penalty),
@@ -142,8 +144,8 @@ class Model:
             "intercept": self.estimator.intercept_,
         }
         known = vars(self.estimator)
-        results = ("objective", "lower_bound", "gap", "stationarity", "converged", "n_iter")
-        facts |= {name: known[f"{name}_"] for name in results if f"{name}_" in known}
+        told = [name for name, attribute in FITTED.items() if attribute.summary and name in known]
+        facts |= {name.removesuffix("_"): known[name] for name in told}
         return facts | ({"status": known["status_"].value} if "status_" in known else {})
 
 

@@ -15,7 +15,7 @@ from dask.graph_manipulation import clone
 from numpy.typing import NDArray
 
 from majorant.errors import MajorantError
-from majorant.estimators.sources import Cut, Labelled, OnDask, rows_by_problem
+from majorant.estimators.sources import BlockEncoder, FoldSpec, OnDask, rows_by_problem
 from majorant.rows.dask import Cluster
 from majorant.rows.partitioned import PartitionedRows, identity
 from majorant.rows.sources import RawBlock, Source, Tally
@@ -92,7 +92,7 @@ def _tally(y: Any, weight: Any) -> Tally:
 
 
 def cluster_by_problem(
-    estimator: SparseSVC, X: Any, y: Any, sample_weight: Any, cut: Cut | None = None
+    estimator: SparseSVC, X: Any, y: Any, sample_weight: Any, cut: FoldSpec | None = None
 ) -> tuple[OnDask, NDArray[Any], list[PartitionedRows]]:
     """The classes, by a count of all labels on the workers, and the rows as every problem labels them."""
     if isinstance(X, OnDask):
@@ -105,7 +105,7 @@ def cluster_by_problem(
         there = _from_collections(X, y, sample_weight)
     tallies = Cluster([partial(_task, identity, tally) for tally in there.tallies]).one_pass(identity)
 
-    def make_store(prepare: Labelled) -> Cluster:
+    def make_store(prepare: BlockEncoder) -> Cluster:
         makers = (partial(prepare.only(i), i) for i in range(len(there.raws)))
         return Cluster([partial(_task, *pair) for pair in zip(makers, there.raws, strict=True)])
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -27,32 +28,27 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import _check_sample_weight
 
 from majorant.callbacks import ModelsProgress
+from majorant.estimators.fit_problem import FitProblem, resolve_names
+from majorant.estimators.fitted import get_fitted, set_fitted
 from majorant.estimators.folds import Fold, fold_in_memory, folds_elsewhere
 from majorant.estimators.linear import LinearClassifier
-from majorant.estimators.path import follow, strengths_for, warn_of_failures
-from majorant.estimators.selection import PenaltyParameter
-from majorant.estimators.sources import Cut, is_on_dask
+from majorant.estimators.parameters import COUNT_FROM_1, ProblemParameters, constrained, declared, parameter
+from majorant.estimators.path import fit_path, strengths_for, warn_of_failures
+from majorant.estimators.sources import FoldSpec, is_on_dask
 from majorant.estimators.splitter import fold_seed
 from majorant.estimators.svc import SparseSVC
-from majorant.estimators.training import Training, resolve_names
 from majorant.interrupts import CtrlC, check, ending_on
-from majorant.potentials import Potential
 from majorant.rows import Source
 from majorant.rows.threads import in_context
-from majorant.solvers import Solver
-from majorant.status import Status
+from majorant.status import Status, Vector
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# The parameters that are handed on to `SparseSVC` as they are.
-SHARED = (
-    "penalty", "delta", "eta", "penalty_factor", "solver", "fit_intercept", "class_weight", "multi_class",
-    "tol", "max_iter", "zero_tol", "random_state",
-)  # fmt: skip
 
-
-class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
+@constrained
+@dataclass(repr=False, eq=False, kw_only=True)
+class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: ignore[misc]
     """`SparseSVC` with its strength `lam` chosen by cross-validation.
 
     In every fold the whole path of strengths is fitted, each model from where the last one ended, and scored
@@ -110,61 +106,13 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    penalty = PenaltyParameter()
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: SparseSVC._parameter_constraints[name] for name in SHARED},
-        "lambdas": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "ratio": [Interval(Real, 0, 1, closed="neither")],
-        "cv": ["cv_object"],
-        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-        "selection": [StrOptions({"best", "1se"})],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-    }
-
-    def __init__(
-        self,
-        penalty: str | Potential = "hyperbolic",
-        *,
-        lambdas: int | ArrayLike = 100,
-        ratio: float = 1e-3,
-        cv: Any = None,
-        scoring: Any = None,
-        selection: str = "best",
-        delta: float | None = None,
-        eta: float = 0.0,
-        penalty_factor: ArrayLike | None = None,
-        solver: str | Solver = "auto",
-        fit_intercept: bool = True,
-        class_weight: Mapping[Any, float] | str | None = None,
-        multi_class: str = "ovr",
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        zero_tol: float | str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.penalty = penalty
-        self.lambdas = lambdas
-        self.ratio = ratio
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.delta = delta
-        self.eta = eta
-        self.penalty_factor = penalty_factor
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.multi_class = multi_class
-        self.tol = tol
-        self.max_iter = max_iter
-        self.zero_tol = zero_tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    lambdas: int | ArrayLike = parameter(100, COUNT_FROM_1, "array-like")
+    ratio: float = parameter(1e-3, Interval(Real, 0, 1, closed="neither"))
+    cv: Any = parameter(None, "cv_object")
+    scoring: Any = parameter(None, StrOptions(set(get_scorer_names())), callable, None)
+    selection: str = parameter("best", StrOptions({"best", "1se"}))
+    n_jobs: int | None = parameter(None, Integral, None)
+    verbose: int = parameter(0, "verbose")
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
@@ -189,9 +137,9 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         template = self._template()
         if isinstance(X, Source) or is_on_dask(X):
             return self._fit_elsewhere(template, X, y, sample_weight)
-        training = Training(template, X, y, sample_weight)
-        self.lambdas_ = strengths_for(training, self.lambdas, self.ratio)
-        X, y = indexable(X, training.labels)
+        fit_problem = FitProblem(template, X, y, sample_weight)
+        lambdas = strengths_for(fit_problem, self.lambdas, self.ratio)
+        X, y = indexable(X, fit_problem.labels)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
         weights: Any = sample_weight
@@ -202,16 +150,14 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         def fold(split: tuple[NDArray[np.intp], NDArray[np.intp]]) -> Fold | None:
             try:
                 check()
-                return fold_in_memory(
-                    template, X, y, weights, split, self.lambdas_, scorer, score_params, progress
-                )
+                return fold_in_memory(template, X, y, weights, split, lambdas, scorer, score_params, progress)
             except KeyboardInterrupt:  # not to be raised in a thread, whose pool may wait for ever
                 return None
 
         with (
             CtrlC() as ctrl_c,
             ending_on(lambda: ctrl_c.pressed),
-            ModelsProgress(len(splits) * len(self.lambdas_), shown=bool(self.verbose)) as progress,
+            ModelsProgress(len(splits) * len(lambdas), shown=bool(self.verbose)) as progress,
         ):
             answers = Parallel(n_jobs=self.n_jobs, prefer="threads")(
                 delayed(in_context(partial(fold, split)))() for split in splits
@@ -219,7 +165,7 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         folds = [answer for answer in answers if answer is not None]
         if ctrl_c.pressed or len(folds) < len(splits):
             raise KeyboardInterrupt
-        return self._finish(training, folds)
+        return self._finish(fit_problem, lambdas, folds)
 
     def _fit_elsewhere(self, template: SparseSVC, X: Any, y: Any, sample_weight: Any) -> Self:
         """The same for rows that are not in memory."""
@@ -229,25 +175,38 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
                 "cv=5."
             )
         scorer = check_scoring(template, scoring=self.scoring)
-        cut = Cut(5 if self.cv is None else int(self.cv), fold_seed(self.random_state))
+        cut = FoldSpec(5 if self.cv is None else int(self.cv), fold_seed(self.random_state))
         with ModelsProgress(shown=bool(self.verbose)) as progress:
-            training = Training(template, X, y, sample_weight, cut=cut)
-            self.lambdas_ = strengths_for(training, self.lambdas, self.ratio)
-            progress.total = cut.number * len(self.lambdas_)
-            folds = folds_elsewhere(training, cut, self.lambdas_, self.scoring, scorer, progress)
-            return self._finish(training, folds)
+            fit_problem = FitProblem(template, X, y, sample_weight, cut=cut)
+            lambdas = strengths_for(fit_problem, self.lambdas, self.ratio)
+            progress.total = cut.number * len(lambdas)
+            folds = folds_elsewhere(fit_problem, cut, lambdas, self.scoring, scorer, progress)
+            return self._finish(fit_problem, lambdas, folds)
 
-    def _finish(self, training: Training, folds: Sequence[Fold]) -> Self:
+    def _finish(self, fit_problem: FitProblem, lambdas: Vector, folds: Sequence[Fold]) -> Self:
         """Choose by what the folds say, and fit on all data."""
         scores = np.stack([fold.scores for fold in folds], axis=1)
-        self._choose(scores, [fold.supports for fold in folds], training.n_features)
+        chosen, state = self._choose(
+            lambdas, scores, [fold.supports for fold in folds], fit_problem.n_features
+        )
         warn_of_failures([model for fold in folds for model in fold.failed], scores.size)
-        self._refit(training)
+        (model,) = fit_path(fit_problem, lambdas[chosen : chosen + 1])
+        if model.status_ is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit, if this one has no names
+        set_fitted(self, get_fitted(model.densify()) | state)
+        if not self.converged_:
+            warnings.warn(
+                f"The final fit did not converge: {self.status_.value} Increase max_iter, or take larger "
+                "strengths.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         return self
 
     def _template(self) -> SparseSVC:
         """What is trained in every fold, for every strength."""
-        return SparseSVC(**{name: getattr(self, name) for name in SHARED})
+        return SparseSVC(**{name: getattr(self, name) for name in declared(ProblemParameters)})
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the mean score against λ, with the strengths to choose from; needs matplotlib.
@@ -304,9 +263,13 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         )
 
     def _choose(
-        self, scores: NDArray[Any], supports: Sequence[list[NDArray[np.int32]]], n_features: int
-    ) -> None:
-        """The two strengths, from the scores of all folds; how often each feature is in at the one taken."""
+        self,
+        lambdas: Vector,
+        scores: NDArray[Any],
+        supports: Sequence[list[NDArray[np.int32]]],
+        n_features: int,
+    ) -> tuple[int, dict[str, Any]]:
+        """The index of the strength to take, and the attributes that the scores of all folds lead to."""
         sizes = np.array([[len(support) for support in fold] for fold in supports])
         mean, spread = scores.mean(axis=1), scores.std(axis=1)
         if not np.all(np.isfinite(mean)):
@@ -314,38 +277,24 @@ class SparseSVCCV(LinearClassifier, BaseEstimator):  # type: ignore[misc]
         best = int(np.argmax(mean))  # of several, the strongest
         error = scores.std(axis=1, ddof=1)[best] / np.sqrt(scores.shape[1]) if scores.shape[1] > 1 else 0.0
         within = int(np.flatnonzero(mean >= mean[best] - error)[0])
-        self.lam_best_, self.lam_1se_ = float(self.lambdas_[best]), float(self.lambdas_[within])
         chosen = best if self.selection == "best" else within
-        self.best_score_ = float(mean[chosen])
-        self._chosen = chosen
         selected = np.concatenate([fold[chosen] for fold in supports])
-        self.selection_frequency_ = np.bincount(selected, minlength=n_features) / len(supports)
-        self.cv_results_ = {
-            "lam": self.lambdas_,
+        results = {
+            "lam": lambdas,
             **{f"split{k}_test_score": scores[:, k] for k in range(scores.shape[1])},
             "mean_test_score": mean,
             "std_test_score": spread,
             "rank_test_score": 1 + np.array([int(np.count_nonzero(mean > score)) for score in mean]),
             "mean_n_features": sizes.mean(axis=0),
         }
-
-    def _refit(self, training: Training) -> None:
-        """The chosen strength on all data; its attributes become this estimator's."""
-        lam = self.lambdas_[self._chosen : self._chosen + 1]
-        (model,) = follow(training, lam)
-        del self._chosen
-        if model.status_ is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        for name, value in vars(model.densify()).items():
-            if name.endswith("_") and not name.startswith("_"):
-                setattr(self, name, value)
-        if not self.converged_:
-            warnings.warn(
-                f"The final fit did not converge: {self.status_.value} Increase max_iter, or take larger "
-                "strengths.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        return chosen, {
+            "lambdas_": lambdas,
+            "lam_best_": float(lambdas[best]),
+            "lam_1se_": float(lambdas[within]),
+            "best_score_": float(mean[chosen]),
+            "selection_frequency_": np.bincount(selected, minlength=n_features) / len(supports),
+            "cv_results_": results,
+        }
 
 
 def check_parameters(estimator: SparseSVC | SparseSVCCV) -> None:

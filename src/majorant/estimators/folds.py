@@ -21,12 +21,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
 
 from majorant.callbacks import ModelsProgress
+from majorant.estimators.fit_problem import MATRICES, FitProblem
 from majorant.estimators.linear import LinearClassifier
-from majorant.estimators.path import follow
+from majorant.estimators.path import fit_path
 from majorant.estimators.shared_passes import run_sharing_passes
-from majorant.estimators.sources import Cut
+from majorant.estimators.sources import FoldSpec
 from majorant.estimators.svc import SparseSVC
-from majorant.estimators.training import MATRICES, Training
 from majorant.rows.folds import held_out_counts, held_out_scores, without_fold
 from majorant.rows.partitioned import BlockStore, PartitionedRows, compute_stats_at_zero
 from majorant.status import Matrix, Status, Vector
@@ -64,14 +64,14 @@ def fold_in_memory(
     """One fold of rows that are in memory."""
     train, test = split
     weights = None if sample_weight is None else sample_weight[train]
-    training = Training(clone(template), _safe_indexing(X, train), _safe_indexing(y, train), weights)
+    fit_problem = FitProblem(clone(template), _safe_indexing(X, train), _safe_indexing(y, train), weights)
     X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
     extra = {
         name: _safe_indexing(value, test) if value is not None else None
         for name, value in score_params.items()
     }
     scores, supports, failed = [], [], []
-    for model in follow(training, strengths):
+    for model in fit_path(fit_problem, strengths):
         if model.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if not model.converged_:
@@ -87,16 +87,21 @@ def fold_in_memory(
 
 
 def folds_elsewhere(
-    training: Training, cut: Cut, strengths: Vector, scoring: Any, scorer: Any, progress: ModelsProgress
+    fit_problem: FitProblem,
+    cut: FoldSpec,
+    strengths: Vector,
+    scoring: Any,
+    scorer: Any,
+    progress: ModelsProgress,
 ) -> list[Fold]:
     """All folds of rows that are not in memory, as many at the same time as their answers leave room for."""
-    whole = training.rows[0]
+    whole = fit_problem.rows[0]
     assert isinstance(whole, PartitionedRows)
-    stochastic = training.solver_for(training.objectives(training.potential)[0]).stochastic
-    room = MATRICES // (len(training.rows) * (training.n_features + 1) ** 2)
+    stochastic = fit_problem.solver_for(fit_problem.objectives(fit_problem.potential)[0]).stochastic
+    room = MATRICES // (len(fit_problem.rows) * (fit_problem.n_features + 1) ** 2)
     at_once = 1 if stochastic else max(1, min(cut.number, room))
-    trainings = [training.on(parts) for parts in _rows_by_fold(training, whole, cut, at_once)]
-    judge = _Judge(whole.store, training, scoring, scorer)
+    fit_problems = [fit_problem.on(parts) for parts in _rows_by_fold(fit_problem, whole, cut, at_once)]
+    fold_scorer = _FoldScorer(whole.store, fit_problem, scoring, scorer)
     waiting = deque(range(cut.number))
     done: dict[int, Fold] = {}
 
@@ -106,7 +111,7 @@ def folds_elsewhere(
                 fold = waiting.popleft()
             except IndexError:
                 return
-            done[fold] = _fold_elsewhere(trainings[fold], fold, strengths, judge, progress)
+            done[fold] = _fold_elsewhere(fit_problems[fold], fold, strengths, fold_scorer, progress)
 
     if at_once == 1:
         work()
@@ -116,10 +121,10 @@ def folds_elsewhere(
 
 
 def _fold_elsewhere(
-    training: Training, fold: int, strengths: Vector, judge: _Judge, progress: ModelsProgress
+    fit_problem: FitProblem, fold: int, strengths: Vector, fold_scorer: _FoldScorer, progress: ModelsProgress
 ) -> Fold:
     models, supports, failed = [], [], []
-    for model in follow(training, strengths):
+    for model in fit_path(fit_problem, strengths):
         if model.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if not model.converged_:
@@ -127,39 +132,43 @@ def _fold_elsewhere(
         models.append(sp.csr_array(model._coefficients()))
         supports.append(model.support_.astype(np.int32))
         progress.advance(f"lam {model.lam_:.3g}  {len(model.support_)} features")
-    return Fold(judge.scores(fold, models), supports, failed)
+    return Fold(fold_scorer.scores(fold, models), supports, failed)
 
 
 def _rows_by_fold(
-    training: Training, whole: PartitionedRows, cut: Cut, at_once: int
+    fit_problem: FitProblem, whole: PartitionedRows, cut: FoldSpec, at_once: int
 ) -> list[list[PartitionedRows]]:
     """For each fold the rows that are not in it, as every problem labels them, with their loss at zero."""
     folds = range(cut.number)
     sizes = whole.n_samples - cut.folds.sizes(cut.counts)
     parts = _with_stats_at_zero(
-        whole, [partial(without_fold, k, None) for k in folds], sizes, training, at_once
+        whole, [partial(without_fold, k, None) for k in folds], sizes, fit_problem, at_once
     )
     weights = np.array([_class_weights(rows) for rows in parts])
     if not np.all(weights > 0.0):
         fold, code = np.argwhere(weights <= 0.0)[0]
-        (label,) = training.classes[code : code + 1].tolist()
+        (label,) = fit_problem.classes[code : code + 1].tolist()
         raise ValueError(
             f"Without fold {fold}, class {label!r} has no sample with a positive weight: take fewer folds."
         )
-    if training.estimator.class_weight != "balanced":
+    if fit_problem.estimator.class_weight != "balanced":
         return parts
     # In every fold the classes that are left weigh the same.
     assert cut.factors is not None
     weights /= cut.factors
     factors = weights.sum(axis=1, keepdims=True) / (weights.shape[1] * weights) / cut.factors
     views = [partial(without_fold, k, factors[k]) for k in folds]
-    return _with_stats_at_zero(whole, views, sizes, training, at_once)
+    return _with_stats_at_zero(whole, views, sizes, fit_problem, at_once)
 
 
 def _with_stats_at_zero(
-    whole: PartitionedRows, views: Sequence[Any], sizes: NDArray[np.int64], training: Training, at_once: int
+    whole: PartitionedRows,
+    views: Sequence[Any],
+    sizes: NDArray[np.int64],
+    fit_problem: FitProblem,
+    at_once: int,
 ) -> list[list[PartitionedRows]]:
-    n_classes = len(training.classes)
+    n_classes = len(fit_problem.classes)
     pairs = zip(views, sizes.tolist(), strict=True)
     parts = [whole.reweighted(view, size).by_problem(n_classes) for view, size in pairs]
     for start in range(0, len(parts), at_once):
@@ -174,13 +183,13 @@ def _class_weights(parts: Sequence[PartitionedRows]) -> list[float]:
     return [rows.stats_at_zero.positive.value for rows in parts]
 
 
-class _Judge:
+class _FoldScorer:
     """Scores the models of a fold on the rows that it leaves out, many of them in one pass."""
 
-    def __init__(self, store: BlockStore, training: Training, scoring: Any, scorer: Any) -> None:
-        self.store, self.classes, self.scorer = store, training.classes, scorer
+    def __init__(self, store: BlockStore, fit_problem: FitProblem, scoring: Any, scorer: Any) -> None:
+        self.store, self.classes, self.scorer = store, fit_problem.classes, scorer
         self.counted = scoring in COUNTED
-        self.n_samples, self.n_features = training.rows[0].n_samples, training.n_features
+        self.n_samples, self.n_features = fit_problem.rows[0].n_samples, fit_problem.n_features
 
     def scores(self, fold: int, models: Sequence[Any]) -> Vector:
         """The score of every model, given as θ, a row per class, in a sparse array."""
@@ -202,8 +211,8 @@ class _Judge:
         scores = []
         for theta, pairs in zip(models, counts.reshape(len(models), -1), strict=True):
             some = pairs > 0
-            judged, y = Judged(self.classes, theta), self.classes[true[some]]
-            scores.append(self.scorer(judged, answers[some], y, sample_weight=pairs[some]))
+            decision, y = PrecomputedDecision(self.classes, theta), self.classes[true[some]]
+            scores.append(self.scorer(decision, answers[some], y, sample_weight=pairs[some]))
         return scores
 
     def _by_scores(self, fold: int, models: Sequence[Matrix]) -> list[float]:
@@ -211,12 +220,14 @@ class _Judge:
         codes, blocks = zip(*self.store.map_blocks(question), strict=True)
         y, values = self.classes[np.concatenate(codes)], np.concatenate(blocks, axis=1)
         return [
-            self.scorer(Judged(self.classes, theta), value[:, 0] if len(theta) == 1 else value, y)
+            self.scorer(
+                PrecomputedDecision(self.classes, theta), value[:, 0] if len(theta) == 1 else value, y
+            )
             for theta, value in zip(models, values, strict=True)
         ]
 
 
-class Judged(LinearClassifier, BaseEstimator):  # type: ignore[misc]
+class PrecomputedDecision(LinearClassifier, BaseEstimator):  # type: ignore[misc]
     """A model whose decisions on some rows are known: to a scorer, these are the rows.
 
     Parameters

@@ -13,26 +13,12 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from majorant.estimators.sources import is_on_dask
-from majorant.potentials import Potential
 from majorant.rows.sources import RawBlock, Source
 from majorant.rows.stream import read_ahead
 from majorant.status import Matrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-def fitted_attributes(classes: NDArray[Any], theta: Matrix, dtype: np.dtype[Any]) -> dict[str, Any]:
-    """What a model predicts with, for θ = (W, β), a row per class."""
-    if not np.all(np.abs(theta) <= np.finfo(dtype).max):
-        dtype = np.dtype(np.float64)  # coefficients of very small features are beyond single precision
-    coef = theta[:, :-1].astype(dtype)
-    return {
-        "classes_": classes,
-        "coef_": coef,
-        "intercept_": theta[:, -1].astype(dtype),
-        "support_": np.flatnonzero(coef.any(axis=0)),
-    }
 
 
 class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
@@ -51,14 +37,6 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
         beta = self.intercept_ if self.fit_intercept else np.zeros(len(coef))
         return np.column_stack([coef, beta]).astype(np.float64)
-
-    def _store_model(
-        self, classes: NDArray[Any], theta: Matrix, dtype: np.dtype[Any], potential: Potential
-    ) -> None:
-        """What a model is, however it was learned."""
-        for name, value in fitted_attributes(classes, theta, dtype).items():
-            setattr(self, name, value)
-        self.lam_ = float(getattr(potential, "lam", np.nan))
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """w·x + β for every row of X.

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from majorant.callbacks import ModelsProgress
-from majorant.estimators.strengths import default_strengths, lambda_max_of
+from majorant.estimators.fit_problem import FitProblem
+from majorant.estimators.lambda_grid import default_strengths, lambda_max_of
 from majorant.estimators.svc import SparseSVC
-from majorant.estimators.training import Training
 from majorant.potentials import Potential
 from majorant.status import Status, Vector
 
@@ -51,18 +51,18 @@ def lambda_max(
     float
         Infinity for penalties that make no coefficient zero, such as "l2".
     """
-    return lambda_max_of(_training(penalty, params, X, y, sample_weight))
+    return lambda_max_of(_fit_problem(penalty, params, X, y, sample_weight))
 
 
-def _training(
+def _fit_problem(
     penalty: str | Potential, params: Mapping[str, Any], X: Any, y: Any, sample_weight: ArrayLike | None
-) -> Training:
+) -> FitProblem:
     unused = {"lam", "warm_start", "verbose"} & params.keys()
     if unused:
         raise TypeError(f"A path has no use for {', '.join(sorted(unused))}: leave it out.")
     estimator = SparseSVC(penalty, **params)
     estimator._validate_params()
-    return Training(estimator, X, y, sample_weight)
+    return FitProblem(estimator, X, y, sample_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,11 +175,11 @@ def sparse_svc_path(
     """
     models = []
     with ModelsProgress(shown=bool(verbose)) as progress:
-        training = _training(penalty, params, X, y, sample_weight)
-        limit = training.estimator.max_features
-        strengths = strengths_for(training, lambdas, ratio)
+        fit_problem = _fit_problem(penalty, params, X, y, sample_weight)
+        limit = fit_problem.estimator.max_features
+        strengths = strengths_for(fit_problem, lambdas, ratio)
         progress.total = len(strengths)
-        for model in follow(training, strengths):
+        for model in fit_path(fit_problem, strengths):
             if model.status_ is Status.INTERRUPTED:
                 raise KeyboardInterrupt
             if limit is not None and len(model.support_) > limit:
@@ -205,7 +205,7 @@ def warn_of_failures(failed: Sequence[SparseSVC], count: int) -> None:
         )
 
 
-def strengths_for(training: Training, lambdas: int | ArrayLike, ratio: float) -> Vector:
+def strengths_for(fit_problem: FitProblem, lambdas: int | ArrayLike, ratio: float) -> Vector:
     """The strengths asked for, strongest first."""
     count: Any = lambdas
     if isinstance(count, str) or not np.ndim(count):
@@ -213,24 +213,23 @@ def strengths_for(training: Training, lambdas: int | ArrayLike, ratio: float) ->
             raise ValueError(f"lambdas={count!r} must be a whole number of strengths, at least 1.")
         if not 0.0 < ratio < 1.0:
             raise ValueError(f"ratio={ratio!r}, the last strength relative to the first, must be in ]0, 1[.")
-        return default_strengths(training, int(count), ratio)
+        return default_strengths(fit_problem, int(count), ratio)
     values = np.asarray(lambdas, dtype=np.float64)
     if values.ndim != 1 or not len(values) or not np.all(np.isfinite(values)) or np.any(values < 0.0):
         raise ValueError("lambdas must be a number of strengths, or a list of finite, non-negative ones.")
     return np.unique(values)[::-1]
 
 
-def follow(training: Training, strengths: Vector) -> Iterator[SparseSVC]:
+def fit_path(fit_problem: FitProblem, strengths: Vector) -> Iterator[SparseSVC]:
     """A fitted model for every strength, in the order given."""
-    template = training.estimator
+    template = fit_problem.estimator
     for lam in strengths.tolist():
-        potential = training.potential.at_strength(lam)
-        results = training.run(potential)
+        potential = fit_problem.potential.at_strength(lam)
+        results = fit_problem.run(potential)
         model = copy(template)
         if isinstance(template.penalty, Potential):
             model.penalty = potential
         else:
             model.lam = lam
-        model.solver_ = training.solver_for(training.objectives(potential)[0])
-        model._store(training, potential, results)
+        model._store(fit_problem, potential, results)
         yield model.sparsify()

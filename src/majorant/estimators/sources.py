@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def stream_by_problem(
-    estimator: SparseSVC, source: Source, y: Any, sample_weight: Any, cut: Cut | None = None
+    estimator: SparseSVC, source: Source, y: Any, sample_weight: Any, cut: FoldSpec | None = None
 ) -> tuple[NDArray[Any], list[PartitionedRows]]:
     """The classes, by a scan of all labels, and the rows as every problem labels them.
 
@@ -43,15 +43,15 @@ def rows_by_problem(
     estimator: SparseSVC,
     source: Any,
     tallies: Sequence[Tally],
-    cut: Cut | None,
-    make_store: Callable[[Labelled], BlockStore],
+    cut: FoldSpec | None,
+    make_store: Callable[[BlockEncoder], BlockStore],
 ) -> tuple[NDArray[Any], list[PartitionedRows]]:
     """The classes, and the rows as every problem labels them, with their loss at zero."""
     classes, rows, weights = counted(tallies, source.name)
     factors = factors_by_class(estimator, classes, weights)
     folds = None if cut is None else cut.made(tallies, classes, factors)
     like = SimpleNamespace(name=source.name, n_features=source.n_features)  # which is sent with every block
-    prepare = Labelled(like, classes, factors, intercept=estimator.fit_intercept, folds=folds)
+    prepare = BlockEncoder(like, classes, factors, intercept=estimator.fit_intercept, folds=folds)
     remember_features(estimator, source)
     whole = PartitionedRows(make_store(prepare), int(rows.sum()), source.n_features)
     parts = whole.by_problem(len(classes))
@@ -59,7 +59,7 @@ def rows_by_problem(
     return classes, parts
 
 
-class Cut:
+class FoldSpec:
     """Into how many folds to cut rows that are not in memory; filled in when their labels are counted.
 
     Parameters
@@ -155,7 +155,7 @@ def is_on_dask(X: Any) -> bool:
     return isinstance(X, OnDask) or hasattr(X, "__dask_graph__")
 
 
-class Labelled:
+class BlockEncoder:
     """Makes blocks of what was loaded: y is -1 or 1, or with several classes the number of a class."""
 
     def __init__(
@@ -171,10 +171,10 @@ class Labelled:
         self.folds = folds
         self._known: set[int] = set()
 
-    def only(self, i: int) -> Labelled:
+    def only(self, i: int) -> BlockEncoder:
         """What makes block i, and no other: as small, however many blocks there are."""
         folds = None if self.folds is None else self.folds.only(i)
-        return Labelled(self.source, self.classes, self.factors, intercept=self.intercept, folds=folds)
+        return BlockEncoder(self.source, self.classes, self.factors, intercept=self.intercept, folds=folds)
 
     def __call__(self, i: int, raw: RawBlock) -> Block:
         known = i in self._known

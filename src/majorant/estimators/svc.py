@@ -5,37 +5,47 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from majorant.callbacks import Checkpoint
 from majorant.estimators.advice import convergence_advice, overall, severity
-from majorant.estimators.bridge import CallbackSupport, watched
+from majorant.estimators.checkpointing import resumable
+from majorant.estimators.fit_problem import FitProblem
+from majorant.estimators.fitted import model_state, set_fitted
+from majorant.estimators.lambda_grid import limit_features
 from majorant.estimators.linear import LinearClassifier
-from majorant.estimators.resuming import resumable
-from majorant.estimators.selection import PenaltyParameter
-from majorant.estimators.streams import can_stream, learn
-from majorant.estimators.strengths import limit_features
-from majorant.estimators.training import Training
+from majorant.estimators.parameters import (
+    COUNT,
+    COUNT_FROM_1,
+    NOT_NEGATIVE,
+    ProblemParameters,
+    constrained,
+    parameter,
+)
+from majorant.estimators.partial_fit import can_stream, learn
+from majorant.estimators.sklearn_callbacks import CallbackSupport, watched
 from majorant.interrupts import CtrlC
 from majorant.potentials import Potential
-from majorant.solvers import Descent, Solver
+from majorant.solvers import Solver
 from majorant.status import Result, Status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: ignore[misc]
+@constrained
+@dataclass(repr=False, eq=False, kw_only=True)
+class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstimator):  # type: ignore[misc]
     r"""Linear support vector classifier with the squared hinge loss and few non-zero coefficients.
 
     Minimises over w and β (which is never penalised)
@@ -147,72 +157,13 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
     True
     """
 
-    penalty = PenaltyParameter()
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "penalty": [str, Potential],
-        "lam": [Interval(Real, 0, None, closed="left")],
-        "delta": [Interval(Real, 0, None, closed="neither"), None],
-        "eta": [Interval(Real, 0, None, closed="left")],
-        "penalty_factor": ["array-like", None],
-        "solver": [str, Solver],
-        "warmup": [Interval(Integral, 0, None, closed="left")],
-        "warmup_solver": [str, Solver],
-        "fit_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "multi_class": [StrOptions({"ovr", "joint"})],
-        "max_features": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "zero_tol": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "warm_start": ["boolean"],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-    }
-
-    def __init__(
-        self,
-        penalty: str | Potential = "hyperbolic",
-        *,
-        lam: float = 1.0,
-        delta: float | None = None,
-        eta: float = 0.0,
-        penalty_factor: ArrayLike | None = None,
-        solver: str | Solver = "auto",
-        warmup: int = 0,
-        warmup_solver: str | Solver = "adam",
-        fit_intercept: bool = True,
-        class_weight: Mapping[Any, float] | str | None = None,
-        multi_class: str = "ovr",
-        max_features: int | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        zero_tol: float | str = "auto",
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.penalty = penalty
-        self.lam = lam
-        self.delta = delta
-        self.eta = eta
-        self.penalty_factor = penalty_factor
-        self.solver = solver
-        self.warmup = warmup
-        self.warmup_solver = warmup_solver
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.multi_class = multi_class
-        self.max_features = max_features
-        self.tol = tol
-        self.max_iter = max_iter
-        self.zero_tol = zero_tol
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    lam: float = parameter(1.0, NOT_NEGATIVE)
+    warmup: int = parameter(0, COUNT)
+    warmup_solver: str | Solver = parameter("adam", str, Solver)
+    max_features: int | None = parameter(None, COUNT_FROM_1, None)
+    warm_start: bool = parameter(False, "boolean")
+    n_jobs: int | None = parameter(None, Integral, None)
+    verbose: int = parameter(0, "verbose")
 
     @classmethod
     @cache
@@ -256,25 +207,25 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
             `KeyboardInterrupt` is raised. When the cluster that has the rows is lost, `coef_` and
             `intercept_` keep it, for `warm_start`, and `ClusterLostError` is raised.
         """
-        training = Training(self, X, y, sample_weight)
-        training.start(self._coefficients() if self.warm_start and hasattr(self, "coef_") else None)
+        fit_problem = FitProblem(self, X, y, sample_weight)
+        fit_problem.start(self._coefficients() if self.warm_start and hasattr(self, "coef_") else None)
         with (
             CtrlC() as ctrl_c,
-            resumable(self, training, checkpoint) as saving,
-            watched(self, training, X, y, sample_weight) as watching,
+            resumable(self, fit_problem, checkpoint) as saving,
+            watched(self, fit_problem, X, y, sample_weight) as watching,
         ):
             callbacks = [*watching, *saving]
             if self.max_features is None:
-                potential, results = training.potential, training.run(training.potential, callbacks)
+                potential, results = fit_problem.potential, fit_problem.run(fit_problem.potential, callbacks)
             else:
-                potential, results = limit_features(training, self.max_features, callbacks)
-            self.solver_ = training.solver_for(training.objectives(potential)[0])
-            self._store(training, potential, results)
+                potential, results = limit_features(fit_problem, self.max_features, callbacks)
+            self._store(fit_problem, potential, results)
         if self.status_ is Status.INTERRUPTED or ctrl_c.pressed:
             raise KeyboardInterrupt
         if not self.converged_ and self.status_ is not Status.STOPPED:  # which was asked for
             worst, objective = max(
-                zip(results, training.objectives(potential), strict=True), key=lambda pair: severity(pair[0])
+                zip(results, fit_problem.objectives(potential), strict=True),
+                key=lambda pair: severity(pair[0]),
             )
             advice = convergence_advice(worst, self.solver_, self.tol, objective)
             warnings.warn(advice, ConvergenceWarning, stacklevel=2)
@@ -345,24 +296,32 @@ class SparseSVC(CallbackSupport, LinearClassifier, BaseEstimator):  # type: igno
 
         return plot_convergence(self, ax, against=against)
 
-    def _store(self, training: Training, potential: Potential, results: Sequence[Result]) -> None:
-        theta = np.concatenate([result.iterate.theta for result in results]).reshape(len(training.rows), -1)
+    def _store(self, fit_problem: FitProblem, potential: Potential, results: Sequence[Result]) -> None:
+        """Set the fitted attributes by what was delivered of every problem."""
+        theta = np.concatenate([result.iterate.theta for result in results]).reshape(
+            len(fit_problem.rows), -1
+        )
         # Coefficients that rounding to single precision would take from what is claimed are not rounded.
         with np.errstate(over="ignore"):
-            exact = np.array_equal(theta.astype(training.dtype), theta)
-        dtype = training.dtype if exact else np.dtype(np.float64)
-        self._store_model(training.classes, theta, dtype, potential)
-        self._stream: list[Descent] | None = None
-        self.t_ = training.rows[0].n_samples
-        self.n_iter_ = max(1, *(result.n_iter for result in results))
-        self.status_ = max(results, key=severity).status
-        self.converged_ = self.status_.converged
-        constant = sum(objective.constant for objective in training.objectives(potential))
-        self.objective_ = float(sum(result.iterate.value for result in results) + constant)
-        certificate = overall(results)
-        self.gap_, self.stationarity_ = certificate.gap, certificate.stationarity
-        self.lower_bound_ = math.nan
-        if not math.isnan(self.gap_):
-            self.lower_bound_ = float(sum(result.iterate.lower_bound for result in results) + constant)
+            exact = np.array_equal(theta.astype(fit_problem.dtype), theta)
+        dtype = fit_problem.dtype if exact else np.dtype(np.float64)
+        problems = fit_problem.objectives(potential)
+        constant = sum(problem.constant for problem in problems)
+        certificate, bound = overall(results), math.nan
+        if not math.isnan(certificate.gap):
+            bound = float(sum(result.iterate.lower_bound for result in results) + constant)
+        status = max(results, key=severity).status
         histories = [result.history for result in results]
-        self.history_ = histories[0] if len(histories) == 1 else histories
+        state = model_state(fit_problem.classes, theta, dtype, potential, fit_problem.rows[0].n_samples)
+        state |= {
+            "n_iter_": max(1, *(result.n_iter for result in results)),
+            "status_": status,
+            "converged_": status.converged,
+            "objective_": float(sum(result.iterate.value for result in results) + constant),
+            "gap_": certificate.gap,
+            "stationarity_": certificate.stationarity,
+            "lower_bound_": bound,
+            "history_": histories[0] if len(histories) == 1 else histories,
+            "solver_": fit_problem.solver_for(problems[0]),
+        }
+        set_fitted(self, state)

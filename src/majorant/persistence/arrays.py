@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from majorant.errors import ModelFileError
 from majorant.persistence import strict
+from majorant.persistence.forms import Form
 
 # Types of labels and parameters. What is not in native byte order says so ("<", ">").
 DTYPE = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|object|[<>][iuf][248]|[<>]?U[1-9][0-9]{0,5}")
@@ -55,6 +56,18 @@ def read_array(node: Any, where: str, length: int | None = None) -> NDArray[Any]
     if array is None:
         raise ModelFileError(f"{where} has values that are not of its type {name}")
     return array
+
+
+def float_array(what: str, length: int | None = None, dtypes: Sequence[str] = ("float64",)) -> Form:
+    """An array of finite floating-point numbers."""
+
+    def read(node: Any, where: str) -> NDArray[Any]:
+        array = read_array(node, where, length)
+        if array.dtype not in dtypes or not np.isfinite(array).all():
+            raise ModelFileError(f"{where} must be finite {' or '.join(dtypes)} numbers")
+        return array
+
+    return Form(lambda array: array_node(array, what), read)
 
 
 def _exact(values: list[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
@@ -140,8 +153,8 @@ def coef_node(coef: Any) -> dict[str, Any]:
     return {"dtype": dtype.name, "sparse": sparse, "rows": [pairs_node(*row) for row in rows]}
 
 
-def read_coef(node: Any, where: str, n_rows: int, n_features: int) -> tuple[Any, NDArray[np.intp]]:
-    """What `coef_node` wrote, and which features are in use."""
+def read_coef(node: Any, where: str, n_rows: int, n_features: int) -> Any:
+    """What `coef_node` wrote."""
     node = strict.keys(node, where, ["dtype", "sparse", "rows"])
     dtype = np.dtype(strict.one_of(node["dtype"], f"{where}.dtype", ["float64", "float32"]))
     sparse = strict.boolean(node["sparse"], f"{where}.sparse")
@@ -154,41 +167,43 @@ def read_coef(node: Any, where: str, n_rows: int, n_features: int) -> tuple[Any,
         raise ModelFileError(f"{where} has values that are not {dtype.name}")
     indices = np.concatenate([indices for indices, _ in rows])
     pointers = np.cumsum([0, *(len(row) for row, _ in rows)])
-    support = np.unique(indices[data != 0.0]).astype(np.intp)
     if sparse:
         small = (data, indices.astype(np.int32), pointers.astype(np.int32))
-        return sp.csr_matrix(small, shape=(n_rows, n_features)), support
+        return sp.csr_matrix(small, shape=(n_rows, n_features))
     if n_rows * n_features > strict.MAX_ENTRIES:
         raise ModelFileError(f"{where} would have {n_rows} × {n_features} entries")
     coef = np.zeros((n_rows, n_features), dtype=dtype)
     coef[np.repeat(np.arange(n_rows), np.diff(pointers)), indices] = data
-    return coef, support
+    return coef
 
 
 # Tables ----------------------------------------------------------------------------------------------------
 
 
-def table_node(columns: Mapping[str, Sequence[Any]], integers: Sequence[str]) -> dict[str, Any]:
-    """Columns of numbers by their names, written row by row."""
-    converted = [
-        [int(value) if name in integers else strict.number_node(value) for value in values]
-        for name, values in columns.items()
-    ]
-    return {"columns": list(columns), "rows": [list(row) for row in zip(*converted, strict=True)]}
+def table(forms_of: Callable[[int], Mapping[str, Form]]) -> Form:
+    """Columns of numbers by their names, written row by row.
 
+    `forms_of` gives the names and the forms of the columns, by their number.
+    """
 
-def read_table(
-    node: Any, where: str, integers: Sequence[str], names: Callable[[int], list[str]]
-) -> dict[str, list[Any]]:
-    """The columns, whose names must be those that `names` gives for their number."""
-    node = strict.keys(node, where, ["columns", "rows"])
-    columns = strict.items(node["columns"], f"{where}.columns")
-    if columns != names(len(columns)):
-        raise ModelFileError(f"{where}.columns are not {', '.join(names(len(columns)))}")
-    readers = [strict.integer if name in integers else strict.number for name in columns]
-    rows = []
-    for position, row in enumerate(strict.items(node["rows"], f"{where}.rows")):
-        place = f"{where}.rows[{position}]"
-        entries = strict.items(row, place, len(columns))
-        rows.append([read(entry, place) for read, entry in zip(readers, entries, strict=True)])
-    return {name: [row[k] for row in rows] for k, name in enumerate(columns)}
+    def write(columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+        forms = forms_of(len(columns))
+        converted = [[form.write(value) for value in columns[name]] for name, form in forms.items()]
+        return {"columns": list(forms), "rows": [list(row) for row in zip(*converted, strict=True)]}
+
+    def read(node: Any, where: str) -> dict[str, list[Any]]:
+        node = strict.keys(node, where, ["columns", "rows"])
+        columns = strict.items(node["columns"], f"{where}.columns")
+        forms = forms_of(len(columns))
+        if columns != list(forms):
+            raise ModelFileError(f"{where}.columns are not {', '.join(forms)}")
+        rows = []
+        for position, row in enumerate(strict.items(node["rows"], f"{where}.rows")):
+            place = f"{where}.rows[{position}]"
+            entries = strict.items(row, place, len(columns))
+            rows.append(
+                [form.read(entry, place) for form, entry in zip(forms.values(), entries, strict=True)]
+            )
+        return {name: [row[k] for row in rows] for k, name in enumerate(columns)}
+
+    return Form(write, read)

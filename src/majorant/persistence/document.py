@@ -1,7 +1,9 @@
-"""A model as a document of JSON's own types, and back: schema version 1.
+"""A model as a document of JSON's own types, and back.
 
-A change that an older majorant would not understand, or that this one must tell apart, makes a new version.
-Every version that was ever written is read: a file of each is kept in tests/models.
+The schema follows from the declared parameters (`majorant.estimators.parameters`) and fitted attributes
+(`majorant.estimators.fitted`), each with the first version of the files that has it. A new one makes a new
+version of the files of its estimator. Every version that was ever written is read: a file of each is kept in
+tests/models.
 """
 
 from __future__ import annotations
@@ -17,39 +19,41 @@ from sklearn.utils.validation import check_is_fitted
 from majorant import __version__
 from majorant.errors import ModelFileError
 from majorant.estimators import SparseSVC, SparseSVCCV
-from majorant.estimators.streams import keep_stream, kept_stream
+from majorant.estimators.fitted import set_fitted
+from majorant.estimators.parameters import declared, since
+from majorant.estimators.partial_fit import kept_stream
 from majorant.persistence import strict
-from majorant.persistence.fitted import CV, fitted_node, read_fitted
+from majorant.persistence.fitted import fitted_node, read_fitted, stored_attributes
 from majorant.persistence.parameters import Unavailable, parameter_node, read_parameter
 from majorant.persistence.provenance import Provenance, provenance_node, read_provenance
 from majorant.persistence.streams import read_stream, stream_node
 
 FORMAT = "majorant model"
-VERSION = 1
 KEYS = ("format", "version", "sha256", "majorant", "estimator", "provenance", "params", "fitted", "stream")
+ESTIMATORS: dict[str, type[SparseSVC] | type[SparseSVCCV]] = {
+    "SparseSVC": SparseSVC,
+    "SparseSVCCV": SparseSVCCV,
+}
 
-# The parameters of version 1, by estimator: written out, since the estimators may get more.
-SHARED = (
-    "penalty", "delta", "eta", "penalty_factor", "solver", "fit_intercept", "class_weight", "multi_class",
-    "tol", "max_iter", "zero_tol", "random_state", "n_jobs", "verbose",
-)  # fmt: skip
-PARAMETERS: dict[str, tuple[str, ...]] = {
-    "SparseSVC": (*SHARED, "lam", "warmup", "warmup_solver", "max_features", "warm_start"),
-    "SparseSVCCV": (*SHARED, "lambdas", "ratio", "cv", "scoring", "selection"),
-}
-# With the attributes that each of them always has.
-ESTIMATORS: dict[str, tuple[type[SparseSVC] | type[SparseSVCCV], tuple[str, ...]]] = {
-    "SparseSVC": (SparseSVC, ()),
-    "SparseSVCCV": (SparseSVCCV, CV),
-}
+
+def version_of(kind: type) -> int:
+    """The version of the files of an estimator: that of its latest parameter or attribute."""
+    attributes = stored_attributes(cv=_is_cv(kind))
+    return max(
+        [since(parameter) for parameter in declared(kind).values()] + [one.since for one in attributes]
+    )
+
+
+def _is_cv(kind: type) -> bool:
+    return issubclass(kind, SparseSVCCV)
 
 
 def document_of(
     model: SparseSVC | SparseSVCCV, provenance: Provenance | Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """All that there is to write."""
-    name = type(model).__name__
-    if name not in ESTIMATORS or type(model) is not ESTIMATORS[name][0]:
+    kind, name = type(model), type(model).__name__
+    if ESTIMATORS.get(name) is not kind:
         advice = ": save its last step, model[-1]" if name == "Pipeline" else ""
         raise ModelFileError(f"a model file holds a SparseSVC or a SparseSVCCV, and this is a {name}{advice}")
     check_is_fitted(model)
@@ -59,10 +63,10 @@ def document_of(
         "estimator": name,
         "provenance": provenance_node(provenance),
         "params": {key: parameter_node(value) for key, value in model.get_params(deep=False).items()},
-        "fitted": fitted_node(model, ESTIMATORS[name][1]),
+        "fitted": fitted_node(model, cv=_is_cv(kind)),
         "stream": stream_node(kept_stream(model)),
     }
-    head = {"format": FORMAT, "version": VERSION}
+    head = {"format": FORMAT, "version": version_of(kind)}
     return {**head, "sha256": checksum({**head, **content}), **content}
 
 
@@ -77,10 +81,11 @@ def check_document(node: Any) -> dict[str, Any]:
     if type(node) is not dict or node.get("format") != FORMAT:
         raise ModelFileError(f'it is JSON, but not a model file of majorant (which has "format": "{FORMAT}")')
     version = strict.integer(node.get("version"), "version", 1)
-    if version != VERSION:
+    latest = max(map(version_of, ESTIMATORS.values()))
+    if version > latest:
+        known = "version 1 alone" if latest == 1 else f"versions 1 to {latest}"
         raise ModelFileError(
-            f"it is of version {version}, and majorant {__version__} reads version {VERSION} alone: "
-            "pip install -U majorant"
+            f"it is of version {version}, and majorant {__version__} reads {known}: pip install -U majorant"
         )
     document = strict.keys(node, "the file", KEYS)
     if document["sha256"] != checksum(document):
@@ -99,18 +104,18 @@ def described_model_of(node: Any) -> tuple[SparseSVC | SparseSVCCV, Provenance |
     strict.text(document["majorant"], "majorant")
     provenance = read_provenance(document["provenance"])
     name = strict.one_of(document["estimator"], "estimator", list(ESTIMATORS))
-    kind, required = ESTIMATORS[name]
-    params = strict.keys(document["params"], "params", PARAMETERS[name])
-    model = kind(**{key: read_parameter(params[key], f"params.{key}") for key in PARAMETERS[name]})
+    kind, version = ESTIMATORS[name], document["version"]
+    names = [parameter for parameter, field in declared(kind).items() if since(field) <= version]
+    params = strict.keys(document["params"], "params", names)
+    model = kind(**{key: read_parameter(params[key], f"params.{key}") for key in names})
     _check_parameters(model, "nothing was loaded")
-    fitted = read_fitted(document["fitted"], required)
-    for attribute, value in fitted.items():
-        setattr(model, attribute, value)
+    state = read_fitted(document["fitted"], cv=_is_cv(kind), version=version)
     if isinstance(model, SparseSVC):
-        size = (len(fitted["intercept_"]), fitted["n_features_in_"] + 1)
-        keep_stream(model, read_stream(document["stream"], fitted.get("solver_"), *size))
+        size = (len(state["intercept_"]), state["n_features_in_"] + 1)
+        state["_stream"] = read_stream(document["stream"], state.get("solver_"), *size)
     elif document["stream"] is not None:
         raise ModelFileError("stream must be null for a SparseSVCCV")
+    set_fitted(model, state)
     return model, provenance
 
 

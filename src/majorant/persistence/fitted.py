@@ -1,4 +1,4 @@
-"""Fitted attributes in a model file, each under its own name.
+"""Fitted attributes in a model file, each under its own name, as `majorant.estimators.fitted` declares them.
 
 Those that follow from others are not stored: `support_` from the zeros of `coef_`, `converged_` from
 `status_`. A file cannot contradict itself.
@@ -8,120 +8,89 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from majorant.errors import ModelFileError
+from majorant.estimators.fitted import FITTED, Attribute
 from majorant.persistence import strict
 from majorant.persistence.arrays import (
     array_node,
     coef_node,
+    float_array,
     pairs_node,
     read_array,
     read_coef,
     read_pairs,
-    read_table,
-    table_node,
+    table,
 )
+from majorant.persistence.forms import BY_ANNOTATION, COUNT, NUMBER, TEXT, Form, integer, list_of
 from majorant.persistence.parameters import Unavailable, parameter_node, read_parameter
 from majorant.solvers import Solver
 from majorant.status import History, Record, Status
 
-# What a model cannot predict without; what there is besides, after a fit or a stream; what cross-validation
-# leaves.
-REQUIRED = ("classes_", "n_features_in_", "intercept_", "coef_")
-NUMBERS = ("lam_", "objective_", "gap_", "lower_bound_", "stationarity_")
-COUNTS = ("n_iter_", "t_")
-OPTIONAL = ("feature_names_in_", *NUMBERS, *COUNTS, "status_", "solver_", "history_")
-CV_NUMBERS = ("lam_best_", "lam_1se_", "best_score_")
-CV = ("lambdas_", *CV_NUMBERS, "selection_frequency_", "cv_results_")
-
-RECORD = [field.name for field in fields(Record)]
-RECORD_INTEGERS = ("iteration", "nonzeros")
-CV_INTEGERS = ("rank_test_score",)
+WHERE = "fitted"
 
 
-def fitted_node(model: Any, required: tuple[str, ...]) -> dict[str, Any]:
+class Size(NamedTuple):
+    """What the sizes of all attributes follow from."""
+
+    n_rows: int
+    """Rows of `coef_`: one for two classes, else one per class."""
+    n_features: int
+
+
+def stored_attributes(*, cv: bool) -> list[Attribute]:
+    """The attributes that a file may have, of `SparseSVCCV` or of `SparseSVC`."""
+    return [attribute for attribute in FITTED.values() if attribute.form and cv >= attribute.cv]
+
+
+def fitted_node(model: Any, *, cv: bool) -> dict[str, Any]:
     """All attributes that a model file holds, of those that the model has."""
-    names = [*REQUIRED, *required, *(name for name in OPTIONAL if hasattr(model, name))]
-    if model.n_features_in_ > strict.MAX_ENTRIES:
-        raise ModelFileError(f"a model of {model.n_features_in_} features is too large for a file")
-    return {name: _written(name, getattr(model, name)) for name in sorted(names, key=ORDER.index)}
-
-
-# The order in a file: what is short, and read first, first.
-ORDER = [
-    "classes_", "n_features_in_", *NUMBERS, *CV_NUMBERS, *COUNTS, "status_", "solver_", "intercept_", "coef_",
-    "feature_names_in_", "lambdas_", "selection_frequency_", "cv_results_", "history_",
-]  # fmt: skip
-
-
-def _written(name: str, value: Any) -> Any:
-    if name in (*NUMBERS, *CV_NUMBERS):
-        return strict.number_node(value)
-    if name in (*COUNTS, "n_features_in_"):
-        return int(value)
-    return WRITERS[name](value)
-
-
-def _history_node(history: Any) -> Any:
-    if not isinstance(history, History):
-        return [_history_node(one) for one in history]
-    return table_node({name: history.column(name).tolist() for name in RECORD}, RECORD_INTEGERS)
-
-
-def _results_node(results: Any) -> Any:
-    return table_node({name: column.tolist() for name, column in results.items()}, CV_INTEGERS)
-
-
-def _frequency_node(share: Any) -> Any:
-    used = np.flatnonzero(share)
-    return pairs_node(used, share[used])
-
-
-WRITERS: dict[str, Callable[[Any], Any]] = {
-    "classes_": lambda classes: array_node(classes, "classes_"),
-    "intercept_": lambda intercept: array_node(intercept, "intercept_"),
-    "coef_": coef_node,
-    "feature_names_in_": lambda names: [str(name) for name in names],
-    "status_": lambda status: status.name,
-    "solver_": parameter_node,
-    "history_": _history_node,
-    "lambdas_": lambda lambdas: array_node(lambdas, "lambdas_"),
-    "selection_frequency_": _frequency_node,
-    "cv_results_": _results_node,
-}
-
-
-# Reading ---------------------------------------------------------------------------------------------------
-
-
-def read_fitted(node: Any, required: tuple[str, ...]) -> dict[str, Any]:
-    """The attributes, with those that follow from them."""
-    where = "fitted"
-    record = strict.keys(node, where, (*REQUIRED, *required), OPTIONAL)
-    n_features = strict.integer(record["n_features_in_"], f"{where}.n_features_in_", 1, strict.MAX_ENTRIES)
-    classes = _read_classes(record["classes_"], f"{where}.classes_")
-    n_rows = 1 if len(classes) == 2 else len(classes)
-    coef, support = read_coef(record["coef_"], f"{where}.coef_", n_rows, n_features)
-    values = {
-        "n_features_in_": n_features,
-        "classes_": classes,
-        "coef_": coef,
-        "intercept_": _read_intercept(record["intercept_"], f"{where}.intercept_", n_rows),
-        "support_": support,
+    size = Size(len(model.intercept_), model.n_features_in_)
+    if size.n_features > strict.MAX_ENTRIES:
+        raise ModelFileError(f"a model of {size.n_features} features is too large for a file")
+    return {
+        attribute.name: _form(attribute, size).write(getattr(model, attribute.name))
+        for attribute in stored_attributes(cv=cv)
+        if attribute.required or hasattr(model, attribute.name)
     }
-    for name in record.keys() - values.keys():
-        values[name] = _read(name, record[name], f"{where}.{name}", n_features, n_rows)
-    if "status_" in values:
-        values["converged_"] = values["status_"].converged
+
+
+def read_fitted(node: Any, *, cv: bool, version: int) -> dict[str, Any]:
+    """The attributes, with those that follow from them."""
+    known = {one.name: one for one in stored_attributes(cv=cv) if one.since <= version}
+    required = [name for name, attribute in known.items() if attribute.required]
+    nodes = strict.keys(node, WHERE, required, list(known))
+    n_features = SIZE.read(nodes["n_features_in_"], f"{WHERE}.n_features_in_")
+    classes = LABELS.read(nodes["classes_"], f"{WHERE}.classes_")
+    size = Size(1 if len(classes) == 2 else len(classes), n_features)
+    # `coef_` before all that is as long: a mistake in the number of classes or features is told by it.
+    values = {
+        name: _form(known[name], size).read(nodes[name], f"{WHERE}.{name}")
+        for name in sorted(nodes, key="coef_".__ne__)
+    }
+    for attribute in FITTED.values():
+        if attribute.follows and attribute.follows[0] in values:
+            source, rule = attribute.follows
+            values[attribute.name] = rule(values[source])
     return values
 
 
-def _read_classes(node: Any, where: str) -> NDArray[Any]:
+def _form(attribute: Attribute, size: Size) -> Form:
+    assert attribute.form is not None
+    form = FORMS[attribute.form]
+    return form if isinstance(form, Form) else form(size)
+
+
+# Forms -----------------------------------------------------------------------------------------------------
+
+
+def _read_labels(node: Any, where: str) -> NDArray[Any]:
     classes = read_array(node, where)
     labels = classes.tolist()
     if len(labels) < 2:
@@ -131,38 +100,6 @@ def _read_classes(node: Any, where: str) -> NDArray[Any]:
     return classes
 
 
-def _read_intercept(node: Any, where: str, n_rows: int) -> NDArray[Any]:
-    intercept = read_array(node, where, n_rows)
-    if intercept.dtype not in (np.float64, np.float32) or not np.isfinite(intercept).all():
-        raise ModelFileError(f"{where} must be finite numbers, float64 or float32")
-    return intercept
-
-
-def _read(name: str, node: Any, where: str, n_features: int, n_rows: int) -> Any:
-    if name in (*NUMBERS, *CV_NUMBERS):
-        return strict.number(node, where)
-    if name in COUNTS:
-        return strict.integer(node, where)
-    if name == "status_":
-        return Status[strict.one_of(node, where, list(Status.__members__))]
-    if name == "solver_":
-        return _read_solver(node, where)
-    if name == "feature_names_in_":
-        names = strict.each(strict.text, strict.items(node, where, n_features), where)
-        return np.array(names, dtype=object)
-    if name == "history_":
-        return _read_history(node, where, n_rows)
-    if name == "selection_frequency_":
-        indices, shares = read_pairs(node, where, n_features)
-        frequency = np.zeros(n_features)
-        frequency[indices] = shares
-        return frequency
-    if name == "lambdas_":
-        return _read_lambdas(node, where)
-    columns = read_table(node, where, CV_INTEGERS, _results_columns)
-    return {name: np.array(column, _column_type(name)) for name, column in columns.items()}
-
-
 def _read_solver(node: Any, where: str) -> Any:
     solver = read_parameter(node, where)
     if not isinstance(solver, Solver | Unavailable):
@@ -170,30 +107,84 @@ def _read_solver(node: Any, where: str) -> Any:
     return solver
 
 
-def _read_lambdas(node: Any, where: str) -> NDArray[Any]:
-    lambdas = read_array(node, where)
-    if lambdas.dtype != np.float64:
-        raise ModelFileError(f"{where} must be float64 numbers")
-    return lambdas
+def _coefficients(size: Size) -> Form:
+    return Form(coef_node, lambda node, where: read_coef(node, where, *size))
 
 
-def _column_type(name: str) -> Any:
-    return np.int64 if name in CV_INTEGERS else np.float64
+def _names(size: Size) -> Form:
+    texts = list_of(TEXT, size.n_features)
+    return Form(texts.write, lambda node, where: np.array(texts.read(node, where), dtype=object))
 
 
-def _results_columns(count: int) -> list[str]:
+def _shares(size: Size) -> Form:
+    """A number per feature, of which many are zero."""
+
+    def write(shares: NDArray[Any]) -> Any:
+        used = np.flatnonzero(shares)
+        return pairs_node(used, shares[used])
+
+    def read(node: Any, where: str) -> NDArray[np.float64]:
+        indices, values = read_pairs(node, where, size.n_features)
+        shares = np.zeros(size.n_features)
+        shares[indices] = values
+        return shares
+
+    return Form(write, read)
+
+
+def _scores_columns(count: int) -> dict[str, Form]:
     splits = [f"split{k}_test_score" for k in range(count - 5)]
-    return ["lam", *splits, "mean_test_score", "std_test_score", "rank_test_score", "mean_n_features"]
+    names = ["lam", *splits, "mean_test_score", "std_test_score", "rank_test_score", "mean_n_features"]
+    return dict.fromkeys(names, NUMBER) | {"rank_test_score": COUNT}
 
 
-def _read_history(node: Any, where: str, n_rows: int) -> Any:
-    """One trace, or one per problem."""
-    if type(node) is list:
-        traces = strict.items(node, where, n_rows)
-        return [_read_trace(trace, f"{where}[{k}]") for k, trace in enumerate(traces)]
-    return _read_trace(node, where)
+RECORD = {field.name: BY_ANNOTATION[str(field.type)] for field in fields(Record)}
+SCORES, TRACE = table(_scores_columns), table(lambda count: RECORD)
+
+
+def _read_scores(node: Any, where: str) -> dict[str, NDArray[Any]]:
+    columns = SCORES.read(node, where)
+    types = {"rank_test_score": np.int64}
+    return {name: np.array(column, types.get(name, np.float64)) for name, column in columns.items()}
+
+
+def _write_trace(history: History) -> Any:
+    return TRACE.write({name: history.column(name).tolist() for name in RECORD})
 
 
 def _read_trace(node: Any, where: str) -> History:
-    columns = read_table(node, where, RECORD_INTEGERS, lambda count: RECORD)
-    return History([Record(*row) for row in zip(*(columns[name] for name in RECORD), strict=True)])
+    columns = TRACE.read(node, where)
+    return History([Record(*row) for row in zip(*columns.values(), strict=True)])
+
+
+def _history(size: Size) -> Form:
+    """One trace, or one per problem."""
+    one = Form(_write_trace, _read_trace)
+    several = list_of(one, size.n_rows)
+    return Form(
+        lambda history: (one if isinstance(history, History) else several).write(history),
+        lambda node, where: (several if type(node) is list else one).read(node, where),
+    )
+
+
+LABELS = Form(partial(array_node, what="classes_"), _read_labels)
+SIZE = integer(1, strict.MAX_ENTRIES)
+
+FORMS: dict[str, Form | Callable[[Size], Form]] = {
+    "labels": LABELS,
+    "size": SIZE,
+    "number": NUMBER,
+    "count": COUNT,
+    "status": Form(
+        lambda status: status.name,
+        lambda node, where: Status[strict.one_of(node, where, list(Status.__members__))],
+    ),
+    "solver": Form(parameter_node, _read_solver),
+    "intercept": lambda size: float_array("intercept_", size.n_rows, ("float64", "float32")),
+    "coefficients": _coefficients,
+    "names": _names,
+    "strengths": float_array("lambdas_"),
+    "shares": _shares,
+    "scores": Form(SCORES.write, _read_scores),
+    "history": _history,
+}

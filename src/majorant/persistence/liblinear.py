@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from majorant.errors import ModelFileError
 from majorant.estimators import SparseSVC, SparseSVCCV
-from majorant.estimators.imported import imported_classifier
+from majorant.estimators.from_coef import imported_classifier
 from majorant.files import replacing
 from majorant.persistence.formats import LIBLINEAR_HEAD
 from majorant.persistence.store import naming, read_limited

@@ -18,11 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from majorant.errors import MajorantError, ModelFileError
 from majorant.estimators import SparseSVC, SparseSVCCV
-from majorant.estimators.imported import imported_classifier
+from majorant.estimators.from_coef import imported_classifier
 from majorant.files import replacing
 from majorant.persistence.store import naming, read_limited
 
-ALIASES = {SparseSVC: "MajorantSparseSVC", SparseSVCCV: "MajorantSparseSVCCV"}
+ALIASES: dict[type, str] = {SparseSVC: "MajorantSparseSVC", SparseSVCCV: "MajorantSparseSVCCV"}
 # The operators of a graph, after a cast of the rows where it needs one.
 TWO_CLASSES = ["MatMul", "Add", "Reshape", "Greater", "Cast", "Gather"]
 MANY_CLASSES = ["MatMul", "Add", "ArgMax", "Gather"]

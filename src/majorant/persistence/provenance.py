@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
 
 from majorant.errors import ModelFileError
 from majorant.persistence import strict
+from majorant.persistence.forms import FINITE, TEXT, list_of
 from majorant.status import Certificate
 
 PACKAGES = ("majorant", "numpy", "scipy", "scikit-learn")
@@ -177,31 +178,25 @@ def read_provenance(node: Any) -> Provenance | None:
     return Provenance(**known, more={name: value for name, value in node.items() if name not in FIELDS})
 
 
-def _read_command(node: Any, where: str) -> list[str]:
-    return strict.each(strict.text, strict.items(node, where), where)
-
-
-def _read_deviations(node: Any, where: str) -> list[float]:
-    return strict.each(strict.finite, strict.items(node, where), where)
-
-
 def _read_versions(node: Any, where: str) -> dict[str, str]:
     if type(node) is not dict:
         raise ModelFileError(f"{where} must be an object, got {strict.shown(node)}")
     return {name: strict.text(number, f"{where}.{strict.shown(name)}") for name, number in node.items()}
 
 
-FIELDS: dict[str, Callable[[Any, str], Any]] = {
-    "source": strict.text,
-    "sha256": strict.text,
-    "n_rows": strict.integer,
-    "objective": strict.finite,
-    "certificate": strict.text,
-    "command": _read_command,
-    "versions": _read_versions,
-    "standardized": strict.boolean,
-    "label_column": strict.text,
-    "deviations": _read_deviations,
+READERS: dict[str, Callable[[Any, str], Any]] = {
+    "str": strict.text,
+    "int": strict.integer,
+    "float": strict.finite,
+    "bool": strict.boolean,
+    "Sequence[str]": list_of(TEXT).read,
+    "Sequence[float]": list_of(FINITE).read,
+    "Mapping[str, str]": _read_versions,
+}
+FIELDS = {
+    field.name: READERS[str(field.type).removesuffix(" | None")]
+    for field in fields(Provenance)
+    if field.name != "more"
 }
 
 

@@ -2,6 +2,10 @@
 
 The functions below ask a node for what it must be and answer with it, or raise a `ModelFileError` that says
 where the file differs. Sizes are looked at before anything is allocated by them.
+
+msgspec cannot replace this file: its decoder keeps the last of two equal keys, accepts integers of any number
+of digits, and names no line in its messages. The checksum needs the plain tree in any case. Most checks
+depend on other fields (lengths, types of numpy, registered classes), which its schemas cannot express.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import escape
 from numpy.typing import NDArray
 
-from majorant.estimators.lengths import feature_lengths
+from majorant.estimators.coef_norms import feature_norms
 from majorant.reporting.cells import SHADES, Bar, Cell, make_bar
 from majorant.reporting.subject import Subject
 from majorant.reporting.text import NO_BREAK, number, plain_text
@@ -98,7 +98,7 @@ def coefficient_table(subject: Subject) -> CoefficientTable:
 
 def _lengths(coef: NDArray[np.float64]) -> NDArray[np.float64]:
     """The coefficient of every feature, or the length of its coefficients over all classes."""
-    return coef[0] if len(coef) == 1 else feature_lengths(coef)
+    return coef[0] if len(coef) == 1 else feature_norms(coef)
 
 
 def _shaded(value: float, effect: float, largest: float) -> Cell:
@@ -121,7 +121,7 @@ def frequency_rows(subject: Subject, most: int = 20) -> tuple[tuple[str, Bar, st
     if frequency is None:
         return ()
     selected = np.flatnonzero(frequency)
-    order = selected[np.lexsort((-feature_lengths(subject.effects)[selected], -frequency[selected]))][:most]
+    order = selected[np.lexsort((-feature_norms(subject.effects)[selected], -frequency[selected]))][:most]
     used = set(subject.model.support_.tolist())
     return tuple(
         (

@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from majorant import __version__
+from majorant.estimators.fitted import Origin
 from majorant.persistence import Provenance
-from majorant.reporting.subject import Origin, Subject, density
+from majorant.reporting.subject import Subject, density
 from majorant.reporting.text import counted, number, plain_text
 from majorant.reporting.words import potential_of
 

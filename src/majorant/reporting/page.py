@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from majorant.errors import MajorantError
 from majorant.estimators import SparseSVCCV
+from majorant.estimators.fitted import Origin
 from majorant.estimators.path import Path
 from majorant.files import check_writable, replacing
 from majorant.persistence import Provenance
@@ -24,7 +25,7 @@ from majorant.reporting.coefficients import coefficient_table, frequency_rows
 from majorant.reporting.facts import data_facts, provenance_facts, settings, versions
 from majorant.reporting.scoreboard import scoreboard
 from majorant.reporting.scores import RESAMPLES, SEED, Score, scores
-from majorant.reporting.subject import Origin, Subject, make_subject
+from majorant.reporting.subject import Subject, make_subject
 from majorant.reporting.text import counted, number, plain_text, share, typeset
 from majorant.reporting.words import EPSILON, certificate, interval, potential_of, summary
 from majorant.status import Certificate

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -18,19 +17,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from majorant.errors import MajorantError
 from majorant.estimators import SparseSVC, SparseSVCCV
+from majorant.estimators.fitted import Origin, origin_of
 from majorant.reporting.text import plain_text
 from majorant.status import History, Vector
-
-
-class Origin(Enum):
-    """How a model came to its coefficients."""
-
-    FITTED = "fitted"
-    """All rows at once, with a certificate."""
-    STREAM = "stream"
-    """By `partial_fit`: rows are counted, nothing is certain."""
-    IMPORTED = "imported"
-    """From the file of another program, which tells nothing about it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +88,7 @@ class Subject:
     @property
     def origin(self) -> Origin:
         """How it came to its coefficients, as its attributes tell."""
-        if hasattr(self.model, "status_"):
-            return Origin.FITTED
-        return Origin.STREAM if hasattr(self.model, "solver_") else Origin.IMPORTED
+        return origin_of(self.model)
 
     @property
     def n_features(self) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import sys
 
+from majorant.estimators.fitted import Origin
 from majorant.potentials import Potential, make_potential
 from majorant.reporting.scores import Score
-from majorant.reporting.subject import Origin, Subject
+from majorant.reporting.subject import Subject
 from majorant.reporting.text import NO_BREAK, counted, number, share
 
 # No claim is finer than the arithmetic.

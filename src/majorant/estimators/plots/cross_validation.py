@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from majorant.estimators.lengths import feature_lengths
+from majorant.estimators.coef_norms import feature_norms
 from majorant.estimators.plots.axes import (
     axes_for,
     font_size,
@@ -93,7 +93,7 @@ def plot_selection_frequency(
     frequency = cv_model.selection_frequency_
     names = names_for(cv_model, names)
     selected = np.flatnonzero(frequency)
-    order = np.lexsort((-feature_lengths(cv_model.coef_)[selected], -frequency[selected]))
+    order = np.lexsort((-feature_norms(cv_model.coef_)[selected], -frequency[selected]))
     shown = selected[order][: max(top, 0)]
     ax = axes_for(ax, size=(5.5, 1.2 + 0.2 * max(len(shown), 5)))
     final = np.isin(shown, cv_model.support_)

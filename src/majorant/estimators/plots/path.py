@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from majorant.estimators.lengths import largest_on_path
+from majorant.estimators.coef_norms import largest_on_path
 from majorant.estimators.plots.axes import (
     GREY,
     MOST_COLOURS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from majorant.estimators import SparseSVCCV
-from majorant.estimators.lengths import largest_on_path
+from majorant.estimators.coef_norms import largest_on_path
 from majorant.estimators.path import Path
 from majorant.reporting.charts.chart import COLOURS, FONT, WIDTH, Chart, Key, Picture, spread, subsample
 from majorant.reporting.charts.scales import around, linear_scale, log_scale

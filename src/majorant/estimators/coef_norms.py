@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from majorant.estimators.svc import SparseSVC
 
 
-def feature_lengths(coef: Any) -> Vector:
+def feature_norms(coef: Any) -> Vector:
     """The length of every feature's coefficients over the classes, of dense or sparse ones."""
     squares = coef.multiply(coef) if sp.issparse(coef) else np.square(coef, dtype=np.float64)
     return np.sqrt(np.asarray(squares.sum(axis=0), dtype=np.float64).ravel())
@@ -39,14 +39,14 @@ def largest_on_path(models: Sequence[SparseSVC], most: int, units: Vector | floa
     """
     peaks = np.zeros(models[0].coef_.shape[1])
     for model in models:
-        np.maximum(peaks, feature_lengths(model.coef_) * units, out=peaks)
+        np.maximum(peaks, feature_norms(model.coef_) * units, out=peaks)
     selected = np.flatnonzero(peaks)
     largest = selected[np.argsort(-peaks[selected], kind="stable")][:most]
     sizes = np.empty((len(models), len(largest)))
     for row, model in zip(sizes, models, strict=True):
         part = model.coef_[:, largest]
         if part.shape[0] > 1:
-            row[:] = feature_lengths(part)
+            row[:] = feature_norms(part)
         else:
             row[:] = np.ravel(part.toarray() if sp.issparse(part) else part)
     sizes *= np.broadcast_to(units, peaks.shape)[largest]

@@ -42,7 +42,8 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from majorant.blas import one_thread
 from majorant.errors import ScaleError, UnsuitableSolverError
-from majorant.estimators.training import resolve_names, rows_by_problem
+from majorant.estimators.fit_problem import resolve_names, rows_by_problem
+from majorant.estimators.fitted import model_state, set_fitted
 from majorant.estimators.validation import (
     check_classes,
     check_features,
@@ -56,9 +57,6 @@ from majorant.solvers import SGD, Descent, StochasticSolver, require_suitable
 if TYPE_CHECKING:
     from majorant.estimators.cv import SparseSVCCV
     from majorant.estimators.svc import SparseSVC
-
-# What is unknown without a pass over all rows.
-UNKNOWN = ("status_", "converged_", "objective_", "gap_", "lower_bound_", "stationarity_", "history_")
 
 
 def can_stream(estimator: SparseSVC) -> bool:
@@ -141,23 +139,14 @@ def learn(
         )
     if not isinstance(estimator.zero_tol, str):
         theta[:, :-1][np.abs(theta[:, :-1]) <= estimator.zero_tol] = 0.0
-    keep_stream(estimator, stream)
-    estimator._store_model(labels, theta, X.dtype, potential)
-    estimator.solver_ = solver
-    estimator.t_, estimator.n_iter_ = stream[0].seen, stream[0].steps
-    for name in UNKNOWN:
-        estimator.__dict__.pop(name, None)
+    state = model_state(labels, theta, X.dtype, potential, stream[0].seen, stream)
+    set_fitted(estimator, state | {"solver_": solver, "n_iter_": stream[0].steps})
 
 
 def kept_stream(estimator: SparseSVC | SparseSVCCV) -> list[Descent] | None:
     """What `partial_fit` goes on from, a descent per problem; None if it begins at the coefficients."""
     stream: list[Descent] | None = getattr(estimator, "_stream", None)
     return stream
-
-
-def keep_stream(estimator: SparseSVC, stream: list[Descent] | None) -> None:
-    """Let `partial_fit` go on from there."""
-    estimator._stream = stream
 
 
 def _continued(estimator: SparseSVC, solver: StochasticSolver, shape: tuple[int, int]) -> list[Descent]:

@@ -24,8 +24,8 @@ from majorant.callbacks import Callback, LiveProgress, Progress, last_line
 from majorant.status import Certificate, Evaluated, History, Record, Result, Status
 
 if TYPE_CHECKING:
+    from majorant.estimators.fit_problem import FitProblem
     from majorant.estimators.svc import SparseSVC
-    from majorant.estimators.training import Training
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -78,7 +78,7 @@ class CallbackSupport(CallbackSupportMixin):  # type: ignore[misc]
 
 @contextmanager
 def watched(
-    estimator: SparseSVC, training: Training, X: Any, y: Any, sample_weight: Any
+    estimator: SparseSVC, fit_problem: FitProblem, X: Any, y: Any, sample_weight: Any
 ) -> Iterator[Sequence[Callback]]:
     """Whom to tell of the iterations of a fit, which ends with the fitted attributes in place."""
     ours = getattr(estimator, "_callbacks", ())
@@ -86,11 +86,11 @@ def watched(
     if not estimator.verbose and not others:
         yield ours
         return
-    bridge = Bridge(estimator, training, X, y, sample_weight) if others else None
+    skl_callbacks = SklearnCallbacks(estimator, fit_problem, X, y, sample_weight) if others else None
     with _display(estimator) as shown:
-        yield (*ours, *shown, *([bridge] if bridge else []))
-    if bridge:
-        bridge.close()
+        yield (*ours, *shown, *([skl_callbacks] if skl_callbacks else []))
+    if skl_callbacks:
+        skl_callbacks.close()
 
 
 @contextmanager
@@ -108,23 +108,25 @@ def _display(estimator: SparseSVC) -> Iterator[Sequence[Callback]]:
         live.close(line)
 
 
-class Bridge(Callback):
+class SklearnCallbacks(Callback):
     """Tells the callbacks of scikit-learn, each run of a fit through a callback of its own.
 
     `theta` is the model as far as it is known, a row per class: classes that are done, or were seen last, and
     the starting point of the others.
     """
 
-    def __init__(self, estimator: SparseSVC, training: Training, X: Any, y: Any, sample_weight: Any) -> None:
-        self.estimator, self.training = estimator, training
-        self.theta = training.starting_point
+    def __init__(
+        self, estimator: SparseSVC, fit_problem: FitProblem, X: Any, y: Any, sample_weight: Any
+    ) -> None:
+        self.estimator, self.fit_problem = estimator, fit_problem
+        self.theta = fit_problem.starting_point
         # Scorers want the X that the user has, with the names of its columns.
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self.task = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
         self.lock = threading.Lock()  # classes may be trained at the same time
         self._runs = 0
-        self._single = len(training.positive) == 1 and estimator.max_features is None
-        subtasks: int | None = estimator.max_iter if self._single else len(training.positive)
+        self._single = len(fit_problem.positive) == 1 and estimator.max_features is None
+        subtasks: int | None = estimator.max_iter if self._single else len(fit_problem.positive)
         if estimator.max_features is not None:
             subtasks = None  # as many strengths as it takes
         self.root = estimator._init_callback_context(
@@ -132,7 +134,7 @@ class Bridge(Callback):
         ).call_on_fit_task_begin(**self.task)
 
     def for_problem(self, classes: Sequence[Any], positive: Any) -> Callback:
-        several = len(self.training.positive) > 1
+        several = len(self.fit_problem.positive) > 1
         row = classes.index(positive) if several else 0
         rows = slice(row, row + 1) if positive is not None else slice(None)
         if self._single:
@@ -153,51 +155,51 @@ class Bridge(Callback):
 class _Iterations(Callback):
     """Tells of one run: a subtask per iteration, in the context of the fit or of one class."""
 
-    def __init__(self, bridge: Bridge, context: Any, rows: slice) -> None:
-        self._bridge, self._context, self._rows = bridge, context, rows
+    def __init__(self, parent: SklearnCallbacks, context: Any, rows: slice) -> None:
+        self._parent, self._context, self._rows = parent, context, rows
         self._step: Any = None
 
     def on_begin(self, objective: Any, tol: float) -> None:
         self._objective, self._tol = objective, tol
-        if self._context is not self._bridge.root:
-            with self._bridge.lock:
-                self._context.call_on_fit_task_begin(**self._bridge.task)
+        if self._context is not self._parent.root:
+            with self._parent.lock:
+                self._context.call_on_fit_task_begin(**self._parent.task)
 
     def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
         model = self._model_at(iterate)
-        with self._bridge.lock:
+        with self._parent.lock:
             if self._step is not None:
                 step, self._step = self._step, None
-                if step.call_on_fit_task_end(**self._bridge.task, reconstruction_attributes=model):
+                if step.call_on_fit_task_end(**self._parent.task, reconstruction_attributes=model):
                     return Status.STOPPED
             done = record.certificate.error <= self._tol
-            if not done and record.iteration < self._bridge.estimator.max_iter:
+            if not done and record.iteration < self._parent.estimator.max_iter:
                 self._step = self._context.subcontext(task_name="iteration")
-                self._step.call_on_fit_task_begin(**self._bridge.task, reconstruction_attributes=model)
+                self._step.call_on_fit_task_begin(**self._parent.task, reconstruction_attributes=model)
         return None
 
     def on_end(self, result: Result) -> None:
         model = self._model_at(self._delivered(result).iterate, final=True)
-        with self._bridge.lock:
+        with self._parent.lock:
             if self._step is not None:  # a step that was not taken: something else has ended the run
-                self._step.call_on_fit_task_end(estimator=self._bridge.estimator)
-            if self._context is not self._bridge.root:
-                self._context.call_on_fit_task_end(**self._bridge.task, reconstruction_attributes=model())
+                self._step.call_on_fit_task_end(estimator=self._parent.estimator)
+            if self._context is not self._parent.root:
+                self._context.call_on_fit_task_end(**self._parent.task, reconstruction_attributes=model())
 
     def _delivered(self, reached: Result | Evaluated) -> Result:
         """What a run leaves that ended there."""
         if isinstance(reached, Evaluated):
             reached = Result(reached, Status.STOPPED, 0, Certificate(math.nan), History())
-        bridge = self._bridge
-        return bridge.training.delivered(self._objective, reached)
+        parent = self._parent
+        return parent.fit_problem.delivered(self._objective, reached)
 
     def _model_at(self, iterate: Evaluated, *, final: bool = False) -> Callable[[], dict[str, Any]]:
         """The fitted attributes if the run ended here, when they are asked for."""
 
         def attributes() -> dict[str, Any]:
-            bridge = self._bridge
+            parent = self._parent
             theta = iterate.theta if final else self._delivered(iterate).iterate.theta
-            bridge.theta[self._rows] = theta.reshape(-1, bridge.theta.shape[1])
-            return bridge.training.coefficients(bridge.theta)
+            parent.theta[self._rows] = theta.reshape(-1, parent.theta.shape[1])
+            return parent.fit_problem.coefficients(parent.theta)
 
         return attributes

@@ -26,9 +26,9 @@ from majorant.blas import one_thread
 from majorant.callbacks import Callback
 from majorant.errors import MajorantError
 from majorant.estimators.delivery import deliver
-from majorant.estimators.linear import fitted_attributes
+from majorant.estimators.fitted import coefficient_state
 from majorant.estimators.shared_passes import run_sharing_passes
-from majorant.estimators.sources import Cut, is_on_dask, stream_by_problem
+from majorant.estimators.sources import FoldSpec, is_on_dask, stream_by_problem
 from majorant.estimators.validation import (
     check_features,
     check_penalty_factor,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 MATRICES = PASS_FEATURES**2
 
 
-class Training:
+class FitProblem:
     """Validated rows, and the last solution on them.
 
     Parameters
@@ -61,7 +61,7 @@ class Training:
         Whose parameters say what to train and how.
     X, y, sample_weight
         As users pass them; X may be a `Source`, which has labels and weights of its own.
-    cut : Cut, optional
+    cut : FoldSpec, optional
         Into which folds rows that are not in memory are to be cut.
     """
 
@@ -72,7 +72,7 @@ class Training:
         y: Any,
         sample_weight: ArrayLike | None = None,
         *,
-        cut: Cut | None = None,
+        cut: FoldSpec | None = None,
     ) -> None:
         self.estimator = estimator
         self._last: tuple[Potential, Sequence[Objective]] | None = None
@@ -106,8 +106,8 @@ class Training:
             X, codes, weights, n_classes=len(self.classes), intercept=estimator.fit_intercept
         )
 
-    def on(self, rows: Sequence[Rows]) -> Training:
-        """The same training on other rows of the same classes."""
+    def on(self, rows: Sequence[Rows]) -> FitProblem:
+        """The same problem on other rows of the same classes."""
         twin = copy(self)
         twin.rows, twin._last = rows, None
         with one_thread():
@@ -140,7 +140,7 @@ class Training:
 
     def coefficients(self, theta: Matrix) -> dict[str, Any]:
         """What a model predicts with: the fitted attributes for θ, a row per class."""
-        return fitted_attributes(self.classes, theta, self.dtype)
+        return coefficient_state(self.classes, theta, self.dtype)
 
     def objectives(self, potential: Potential) -> Sequence[Objective]:
         """What is minimised: one Φ per problem; the last ones are kept, with what they have computed."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.estimators.linear import fitted_attributes
-from majorant.estimators.streams import keep_stream
+from majorant.estimators.fitted import model_state, set_fitted
 from majorant.estimators.svc import SparseSVC
+from majorant.potentials import Potential
 from majorant.status import Matrix
 
 
 def imported_classifier(
-    penalty: str, classes: NDArray[Any], theta: Matrix, dtype: np.dtype[Any], fit_intercept: bool
+    penalty: str | Potential, classes: NDArray[Any], theta: Matrix, dtype: np.dtype[Any], fit_intercept: bool
 ) -> SparseSVC:
     """A `SparseSVC` that predicts with these coefficients; how they were found is not known.
 
@@ -24,7 +23,7 @@ def imported_classifier(
 
     Parameters
     ----------
-    penalty : str
+    penalty : str or Potential
         What `fit` would train with.
     classes : array (n_classes,)
         The labels, in order.
@@ -36,9 +35,6 @@ def imported_classifier(
         Whether `fit` would train an intercept.
     """
     model = SparseSVC(penalty, fit_intercept=fit_intercept)
-    for name, value in fitted_attributes(classes, theta, dtype).items():
-        setattr(model, name, value)
-    model.n_features_in_ = theta.shape[1] - 1
-    model.lam_, model.t_ = math.nan, 0
-    keep_stream(model, None)
+    state = model_state(classes, theta, dtype)
+    set_fitted(model, state | {"n_features_in_": theta.shape[1] - 1})
     return model

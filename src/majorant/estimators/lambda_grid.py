@@ -23,7 +23,7 @@ import numpy as np
 
 from majorant.callbacks import Callback
 from majorant.duality import column_norms
-from majorant.estimators.training import Training
+from majorant.estimators.fit_problem import FitProblem
 from majorant.objective import Objective
 from majorant.potentials import L2, Potential
 from majorant.rows import Rows
@@ -36,46 +36,46 @@ PER_DECADE = 15
 EXACTNESS = 1e-3
 
 
-def lambda_max_of(training: Training) -> float:
+def lambda_max_of(fit_problem: FitProblem) -> float:
     """The smallest λ that selects no feature."""
-    bound = _holding_strength(training)
-    if training.potential.convex or not 0.0 < bound < math.inf:
+    bound = _holding_strength(fit_problem)
+    if fit_problem.potential.convex or not 0.0 < bound < math.inf:
         return bound
-    high, _ = _strong_enough(partial(_fit_at, training, limit=_n_free(training)), bound)
+    high, _ = _strong_enough(partial(_fit_at, fit_problem, limit=_n_free(fit_problem)), bound)
     low = 0.5 * high
     if high == bound:
         return bound
     while high > (1.0 + EXACTNESS) * low:
         middle = math.sqrt(high * low)
-        few = _fit_at(training, middle, limit=_n_free(training))[2]
+        few = _fit_at(fit_problem, middle, limit=_n_free(fit_problem))[2]
         low, high = (low, middle) if few else (middle, high)
     return high
 
 
-def _n_free(training: Training) -> int:
+def _n_free(fit_problem: FitProblem) -> int:
     """How many features go unpenalised, and are always in."""
-    return int(np.count_nonzero(training.objectives(training.potential)[0].factor == 0.0))
+    return int(np.count_nonzero(fit_problem.objectives(fit_problem.potential)[0].factor == 0.0))
 
 
 def _fit_at(
-    training: Training, lam: float, callbacks: Sequence[Callback] = (), *, limit: int
+    fit_problem: FitProblem, lam: float, callbacks: Sequence[Callback] = (), *, limit: int
 ) -> tuple[Potential, list[Result], bool]:
     """The potential of that strength, a run with it, and whether it selects few enough features."""
-    potential = training.potential.at_strength(lam)
-    results = training.run(potential, callbacks)
-    return potential, results, count_features(training, potential, results) <= limit
+    potential = fit_problem.potential.at_strength(lam)
+    results = fit_problem.run(potential, callbacks)
+    return potential, results, count_features(fit_problem, potential, results) <= limit
 
 
-def _holding_strength(training: Training) -> float:
+def _holding_strength(fit_problem: FitProblem) -> float:
     """The smallest λ whose potential holds all penalised features at zero against the pull there."""
-    unit = _holding_slope(training.potential.at_strength(1.0))
+    unit = _holding_slope(fit_problem.potential.at_strength(1.0))
     if unit == 0.0:
         return math.inf
-    factor = training.objectives(training.potential)[0].factor
+    factor = fit_problem.objectives(fit_problem.potential)[0].factor
     penalised = factor > 0.0
-    points = [_null_point(training, rows) for rows in training.rows]
-    gradients = np.stack([loss.gradient[:-1] for loss in losses(training.rows, points)])
-    pulls = column_norms(gradients) if training.joint else np.abs(gradients).max(axis=0)
+    points = [_null_point(fit_problem, rows) for rows in fit_problem.rows]
+    gradients = np.stack([loss.gradient[:-1] for loss in losses(fit_problem.rows, points)])
+    pulls = column_norms(gradients) if fit_problem.joint else np.abs(gradients).max(axis=0)
     # A little more, which a fit to the default tolerance can tell.
     return (1.0 + 1e-6) * float(np.max(pulls[penalised] / factor[penalised], initial=0.0)) / unit
 
@@ -88,13 +88,13 @@ def _holding_slope(potential: Potential) -> float:
     return float(np.max(np.abs(potential.derivative(bottom))))
 
 
-def _null_point(training: Training, rows: Rows) -> Vector:
+def _null_point(fit_problem: FitProblem, rows: Rows) -> Vector:
     """The best point of one class without penalised features."""
-    objective = Objective(rows, training.potential, training.estimator.eta, training.factor)
+    objective = Objective(rows, fit_problem.potential, fit_problem.estimator.eta, fit_problem.factor)
     theta = objective.start()
     free = np.flatnonzero(objective.factor == 0.0)
     # From θ = 0 all rows are active, and stay so for |β| ≤ 1: the weighted mean of the labels is the best β.
-    if training.estimator.fit_intercept:
+    if fit_problem.estimator.fit_intercept:
         at_zero = rows.loss_at_zero
         theta[-1] = -0.5 * at_zero.gradient[-1] / at_zero.value
     if len(free):
@@ -104,48 +104,48 @@ def _null_point(training: Training, rows: Rows) -> Vector:
     return theta
 
 
-def default_strengths(training: Training, count: int, ratio: float) -> Vector:
+def default_strengths(fit_problem: FitProblem, count: int, ratio: float) -> Vector:
     """A number of strengths, falling geometrically by the ratio in all.
 
     The first is `lambda_max`; for potentials without, the curvature of the loss along its longest feature.
     """
-    largest = lambda_max_of(training)
+    largest = lambda_max_of(fit_problem)
     if math.isinf(largest):
-        longest = max(float(np.max(rows.gram_diagonal[:-1], initial=0.0)) for rows in training.rows)
+        longest = max(float(np.max(rows.gram_diagonal[:-1], initial=0.0)) for rows in fit_problem.rows)
         largest = 2.0 * longest
     return np.asarray((largest or 1.0) * np.geomspace(1.0, ratio, count))
 
 
-def count_features(training: Training, potential: Potential, results: Sequence[Result]) -> int:
+def count_features(fit_problem: FitProblem, potential: Potential, results: Sequence[Result]) -> int:
     """How many features the results select."""
     selected = [
         objective.lengths(result.iterate.theta) > 0.0
-        for objective, result in zip(training.objectives(potential), results, strict=True)
+        for objective, result in zip(fit_problem.objectives(potential), results, strict=True)
     ]
     return int(np.count_nonzero(np.any(selected, axis=0)))
 
 
 def limit_features(
-    training: Training, limit: int, callbacks: Sequence[Callback]
+    fit_problem: FitProblem, limit: int, callbacks: Sequence[Callback]
 ) -> tuple[Potential, list[Result]]:
     """The smallest strength, `lam` or above, of those down to which no model has more features than that.
 
     Along a path from the strength that selects none; the last part of the way is found by bisection.
     """
-    strength = float(getattr(training.potential, "lam", math.nan))
-    largest = _holding_strength(training)
+    strength = float(getattr(fit_problem.potential, "lam", math.nan))
+    largest = _holding_strength(fit_problem)
     if not math.isfinite(largest):
         raise ValueError(
             f"max_features={limit} needs a penalty that makes coefficients zero, and "
-            f"{training.potential.name!r} makes none: use e.g. penalty='l1'."
+            f"{fit_problem.potential.name!r} makes none: use e.g. penalty='l1'."
         )
-    free = _n_free(training)
+    free = _n_free(fit_problem)
     if free > limit:
         raise ValueError(
             f"max_features={limit} is less than the {free} features that penalty_factor leaves unpenalised."
         )
 
-    run = partial(_fit_at, training, callbacks=callbacks, limit=limit)
+    run = partial(_fit_at, fit_problem, callbacks=callbacks, limit=limit)
 
     def ended(results: list[Result]) -> bool:
         """Whether somebody wants no more runs."""

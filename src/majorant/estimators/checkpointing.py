@@ -13,18 +13,18 @@ from sklearn.utils._param_validation import InvalidParameterError
 from majorant.callbacks import Callback, Checkpoint
 from majorant.callbacks.base import can_begin_at
 from majorant.errors import ClusterLostError, OutputError
-from majorant.estimators.streams import UNKNOWN, keep_stream
+from majorant.estimators.fitted import model_state, set_fitted
 from majorant.rows import MemoryRows
 from majorant.status import Evaluated, Matrix, Record, Status
 
 if TYPE_CHECKING:
+    from majorant.estimators.fit_problem import FitProblem
     from majorant.estimators.svc import SparseSVC
-    from majorant.estimators.training import Training
 
 
 @contextmanager
 def resumable(
-    estimator: SparseSVC, training: Training, checkpoint: str | os.PathLike[str] | Checkpoint | None
+    estimator: SparseSVC, fit_problem: FitProblem, checkpoint: str | os.PathLike[str] | Checkpoint | None
 ) -> Iterator[Sequence[Callback]]:
     """Who saves the iterates of a fit; a file that was only named is removed when the fit has ended.
 
@@ -32,7 +32,7 @@ def resumable(
     says how to go on from them.
     """
     saving = _saving(estimator, checkpoint)
-    trail = None if isinstance(training.rows[0], MemoryRows) else _Trail(training)
+    trail = None if isinstance(fit_problem.rows[0], MemoryRows) else _Trail(fit_problem)
     try:
         yield [callback for callback in (trail, saving) if callback is not None]
     except BaseException as error:
@@ -63,18 +63,18 @@ def _saving(
 class _Trail(Callback):
     """Remembers where each problem of a fit has come to: `theta`, a row per class."""
 
-    def __init__(self, training: Training) -> None:
-        self.training, self.theta = training, training.starting_point
+    def __init__(self, fit_problem: FitProblem) -> None:
+        self.fit_problem, self.theta = fit_problem, fit_problem.starting_point
         self.begun: set[int] = set()  # shared with the twins of all problems, as θ is
         self._row = 0
 
     def for_problem(self, classes: Sequence[Any], positive: Any) -> Callback:
         twin = copy(self)
-        twin._row = self.training.positive.index(positive)
+        twin._row = self.fit_problem.positive.index(positive)
         return twin
 
     def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
-        if can_begin_at(iterate, convex=self.training.potential.convex):
+        if can_begin_at(iterate, convex=self.fit_problem.potential.convex):
             theta = iterate.theta.reshape(-1, self.theta.shape[1])  # of all classes, if they are joint
             self.theta[self._row : self._row + len(theta)] = theta
             self.begun.add(self._row)
@@ -91,17 +91,15 @@ def _how_to_go_on(
         theta = trail.theta if trail.begun else None
     # With `max_features` the way begins at another strength of the penalty.
     if trail.begun and estimator.max_features is None:
-        _keep(estimator, trail.training, trail.theta)
+        _keep(estimator, trail.fit_problem, trail.theta)
         message += "; with warm_start=True this model goes on from its last iterate"
         if saving is not None and saving.written:
             message += f", and with checkpoint={str(saving.path)!r} any other does"
     return ClusterLostError(message, theta)
 
 
-def _keep(estimator: SparseSVC, training: Training, theta: Matrix) -> None:
+def _keep(estimator: SparseSVC, fit_problem: FitProblem, theta: Matrix) -> None:
     """Let the estimator have these coefficients, of which nothing is claimed: the rows are out of reach."""
-    estimator._store_model(training.classes, theta, training.dtype, training.potential)
-    keep_stream(estimator, None)
-    estimator.t_ = training.rows[0].n_samples
-    for name in (*UNKNOWN, "n_iter_", "solver_"):
-        estimator.__dict__.pop(name, None)
+    n_rows = fit_problem.rows[0].n_samples
+    state = model_state(fit_problem.classes, theta, fit_problem.dtype, fit_problem.potential, n_rows)
+    set_fitted(estimator, state)
