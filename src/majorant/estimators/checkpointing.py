@@ -15,7 +15,7 @@ from majorant.callbacks.base import can_begin_at
 from majorant.errors import ClusterLostError, OutputError
 from majorant.estimators.fitted import model_state, set_fitted
 from majorant.rows import MemoryRows
-from majorant.status import Evaluated, Matrix, Record, Status
+from majorant.status import Evaluated, Record, Status
 
 if TYPE_CHECKING:
     from majorant.estimators.fit_problem import FitProblem
@@ -91,15 +91,10 @@ def _how_to_go_on(
         theta = trail.theta if trail.begun else None
     # With `max_features` the way begins at another strength of the penalty.
     if trail.begun and estimator.max_features is None:
-        _keep(estimator, trail.fit_problem, trail.theta)
+        lost = trail.fit_problem
+        n_rows = lost.rows[0].n_samples  # nothing is claimed of the coefficients: the rows are out of reach
+        set_fitted(estimator, model_state(lost.classes, trail.theta, lost.dtype, lost.potential, n_rows))
         message += "; with warm_start=True this model goes on from its last iterate"
         if saving is not None and saving.written:
             message += f", and with checkpoint={str(saving.path)!r} any other does"
     return ClusterLostError(message, theta)
-
-
-def _keep(estimator: SparseSVC, fit_problem: FitProblem, theta: Matrix) -> None:
-    """Let the estimator have these coefficients, of which nothing is claimed: the rows are out of reach."""
-    n_rows = fit_problem.rows[0].n_samples
-    state = model_state(fit_problem.classes, theta, fit_problem.dtype, fit_problem.potential, n_rows)
-    set_fitted(estimator, state)

@@ -55,7 +55,6 @@ from majorant.objective import Objective
 from majorant.solvers import SGD, Descent, StochasticSolver, require_suitable
 
 if TYPE_CHECKING:
-    from majorant.estimators.cv import SparseSVCCV
     from majorant.estimators.svc import SparseSVC
 
 
@@ -143,16 +142,10 @@ def learn(
     set_fitted(estimator, state | {"solver_": solver, "n_iter_": stream[0].steps})
 
 
-def kept_stream(estimator: SparseSVC | SparseSVCCV) -> list[Descent] | None:
-    """What `partial_fit` goes on from, a descent per problem; None if it begins at the coefficients."""
-    stream: list[Descent] | None = getattr(estimator, "_stream", None)
-    return stream
-
-
 def _continued(estimator: SparseSVC, solver: StochasticSolver, shape: tuple[int, int]) -> list[Descent]:
     """The stream so far, to be changed without regret: one descent per problem."""
-    if stream := kept_stream(estimator):
-        twins = [descent.copy() for descent in stream]
+    if stream := getattr(estimator, "_stream", None):
+        twins: list[Descent] = [descent.copy() for descent in stream]
         for twin in twins:
             if twin.solver != solver:
                 twin.follow(solver)

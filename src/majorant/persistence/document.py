@@ -21,7 +21,6 @@ from majorant.errors import ModelFileError
 from majorant.estimators import SparseSVC, SparseSVCCV
 from majorant.estimators.fitted import set_fitted
 from majorant.estimators.parameters import declared, since
-from majorant.estimators.partial_fit import kept_stream
 from majorant.persistence import strict
 from majorant.persistence.fitted import fitted_node, read_fitted, stored_attributes
 from majorant.persistence.parameters import Unavailable, parameter_node, read_parameter
@@ -64,7 +63,7 @@ def document_of(
         "provenance": provenance_node(provenance),
         "params": {key: parameter_node(value) for key, value in model.get_params(deep=False).items()},
         "fitted": fitted_node(model, cv=_is_cv(kind)),
-        "stream": stream_node(kept_stream(model)),
+        "stream": stream_node(getattr(model, "_stream", None)),
     }
     head = {"format": FORMAT, "version": version_of(kind)}
     return {**head, "sha256": checksum({**head, **content}), **content}
