@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 # Entries from which on dense X is worked on in parts at the same time.
 LEAST_ENTRIES = 400_000
 
+# Rows that such a part has at least.
+LEAST_ROWS = 2048
+
 # The same for the Gram matrix of some rows: products of two entries of a row. (A thread makes 3e7 a ms.)
 LEAST_PRODUCTS = 100_000_000
 
 # Rows converted, gathered and squared at a time, and entries: enough for BLAS, little beside X, in the cache.
-CHUNK = 2048
+CHUNK = 1024
 GATHERED = 1024
 CACHED = 2**18  # entries
 # The share of the columns, inverted, from which on products with a sparse w leave the others out.
@@ -73,7 +76,7 @@ class DenseBlock(Block):
 
     def _parts(self, length: int) -> int:
         """How many parts a list of rows is worked on in, by its length."""
-        return blocks_for(length * self.n_features, max(LEAST_ENTRIES, 2 * CHUNK * self.n_features))
+        return blocks_for(length * self.n_features, max(LEAST_ENTRIES, 2 * LEAST_ROWS * self.n_features))
 
     def _by_parts(self, question: Callable[[slice], Answer]) -> list[Answer]:
         """The answers for parts of the rows."""
