@@ -1,6 +1,6 @@
-"""Pictures of fitted models. matplotlib is an extra, imported when something is drawn.
+"""Plots of fitted models. matplotlib is an extra, imported by the first plot.
 
-Every function draws on the axes it is given, or on a figure of its own, and returns the axes.
+Every function draws on the given axes, or on a new figure, and returns the axes.
 """
 
 from majorant.estimators.plots.convergence import plot_convergence

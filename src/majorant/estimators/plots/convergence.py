@@ -1,4 +1,4 @@
-"""How the certificate falls as a fit goes on."""
+"""The certificate during a fit."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from majorant.estimators.plots.axes import GREY, MOST_COLOURS, axes_for, legend, plain
+from majorant.estimators.plots.data import certificate_errors
 from majorant.status import History
 
 if TYPE_CHECKING:
@@ -24,18 +25,18 @@ def plot_convergence(
     *,
     against: str = "time",
 ) -> Axes:
-    """Draw the certificate of a fit, on a logarithmic scale, as the fit went on.
+    """Draw the certificate of a fit on a logarithmic scale against time or iterations.
 
-    Where a solver did not ask how far it was, the line stays at what was known. All of it is an estimate but
-    the last point, the dot, which is the certificate of the fitted model.
+    Between two evaluations of the certificate the line is constant. All values are estimates except the last,
+    the dot, which is the certificate of the fitted model.
 
     Parameters
     ----------
     model : fitted SparseSVC or SparseSVCCV, History, or sequence of History
-        A model adds a line at its `tol`, and the names of its classes where there is a problem for each.
+        A model adds a line at its `tol`, and the names of its classes if each has a problem of its own.
     ax : matplotlib Axes, optional
     against : {"time", "iteration"}, default="time"
-        What runs along the horizontal axis: seconds of the solver, or its iterations.
+        The horizontal axis: seconds of the solver, or its iterations.
 
     Returns
     -------
@@ -49,8 +50,7 @@ def plot_convergence(
     ax = axes_for(ax)
     few = len(histories) <= MOST_COLOURS
     for k, (history, name) in enumerate(zip(histories, names, strict=True)):
-        # Zero has no logarithm; what is below the machine precision is as good as zero.
-        error = np.array([max(record.certificate.error, np.finfo(float).eps) for record in history])
+        error = certificate_errors(history)
         colour = f"C{k}" if few else GREY
         along = history.column(against)
         ax.plot(along, error, color=colour, drawstyle="steps-post", linewidth=1.5 if few else 0.7, label=name)
@@ -65,7 +65,7 @@ def plot_convergence(
 
 
 def _histories_of(model: Any) -> tuple[list[History], list[str], float | None]:
-    """The traces to draw, what each is of, and the tolerance if it is known."""
+    """The traces to draw, their names, and the tolerance if it is known."""
     given, classes, tol = model, None, None
     if not isinstance(model, Sequence):
         check_is_fitted(model, "history_")

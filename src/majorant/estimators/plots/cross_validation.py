@@ -1,4 +1,4 @@
-"""What cross-validation has found: scores against the strength, and how often each feature is selected."""
+"""The results of cross-validation: scores against the strength, and selection frequencies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from majorant.estimators.lengths import feature_lengths
 from majorant.estimators.plots.axes import (
     axes_for,
     font_size,
@@ -18,6 +17,7 @@ from majorant.estimators.plots.axes import (
     shortened,
     strength_axis,
 )
+from majorant.estimators.plots.data import cv_scores, most_frequent
 from majorant.status import Vector
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def plot_cv(cv_model: SparseSVCCV, ax: Axes | None = None) -> Axes:
     """Draw the mean score, with a band of one standard error, against the strength λ.
 
-    Vertical lines are at `lam_best_` and `lam_1se_`; above the axes stands the mean number of features.
+    Vertical lines mark `lam_best_` and `lam_1se_`; above the axes is the mean number of features.
 
     Parameters
     ----------
@@ -41,17 +41,14 @@ def plot_cv(cv_model: SparseSVCCV, ax: Axes | None = None) -> Axes:
     matplotlib Axes
     """
     check_is_fitted(cv_model, "cv_results_")
-    results = cv_model.cv_results_
-    at = np.flatnonzero(results["lam"] > 0.0)  # 0 has no place on a logarithmic axis
-    if len(at) < 2:
+    scores = cv_scores(cv_model)
+    if scores is None:
         raise ValueError("Scores are drawn against at least two strengths above 0.")
-    lambdas, mean = results["lam"][at], results["mean_test_score"][at]
-    n_splits = sum(name.startswith("split") for name in results)
+    lambdas, mean, error = scores.lambdas, scores.mean, scores.standard_error
     ax = axes_for(ax)
-    if n_splits > 1:
-        error = results["std_test_score"][at] / np.sqrt(n_splits - 1)
+    if scores.n_splits > 1:
         ax.fill_between(lambdas, mean - error, mean + error, color="C0", alpha=0.2, linewidth=0)
-    ax.plot(lambdas, mean, color="C0", marker="." if len(at) <= 50 else "")
+    ax.plot(lambdas, mean, color="C0", marker="." if len(lambdas) <= 50 else "")
     best, within = cv_model.lam_best_, cv_model.lam_1se_
     marks = [(best, "--", "best"), (within, ":", "1 SE")]
     if best == within:
@@ -60,19 +57,17 @@ def plot_cv(cv_model: SparseSVCCV, ax: Axes | None = None) -> Axes:
         if lam > 0.0:
             ax.axvline(lam, color="0.2", linestyle=dashes, linewidth=1.0, label=f"{text}: λ = {lam:.3g}")
     strength_axis(ax, lambdas, padding=0.02)  # the best may be the first or the last
-    scoring = cv_model.scoring
-    score = "Accuracy" if scoring is None else scoring if isinstance(scoring, str) else "Score"
-    ax.set_ylabel(f"{score}, mean ± one standard error")
+    ax.set_ylabel(f"{scores.score}, mean ± one standard error")
     legend(ax)
     plain(ax)
-    _count_on_top(ax, lambdas, results["mean_n_features"][at])
+    _label_feature_counts(ax, lambdas, scores.n_features)
     return ax
 
 
 def plot_selection_frequency(
     cv_model: SparseSVCCV, names: Sequence[str] | None = None, top: int = 30, ax: Axes | None = None
 ) -> Axes:
-    """Draw in what share of the folds each feature is selected at the strength chosen.
+    """Draw the share of the folds that select each feature at the chosen strength.
 
     A pale bar is a feature that the model fitted on all data does not use.
 
@@ -82,7 +77,7 @@ def plot_selection_frequency(
     names : sequence of str, optional
         The names of all features; by default those of the data frame that was fitted, else x0, x1, ….
     top : int, default=30
-        How many features to show, most frequent first; of equals, that with the larger coefficient.
+        The number of features, most frequent first; of equally frequent features the larger first.
     ax : matplotlib Axes, optional
 
     Returns
@@ -92,9 +87,8 @@ def plot_selection_frequency(
     check_is_fitted(cv_model, "selection_frequency_")
     frequency = cv_model.selection_frequency_
     names = names_for(cv_model, names)
-    selected = np.flatnonzero(frequency)
-    order = np.lexsort((-feature_lengths(cv_model.coef_)[selected], -frequency[selected]))
-    shown = selected[order][: max(top, 0)]
+    n_selected = np.count_nonzero(frequency)
+    shown = most_frequent(cv_model, cv_model.coef_, top)
     ax = axes_for(ax, size=(5.5, 1.2 + 0.2 * max(len(shown), 5)))
     final = np.isin(shown, cv_model.support_)
     bars = ax.barh(np.arange(len(shown)), frequency[shown], height=0.7, color="C0")
@@ -110,17 +104,14 @@ def plot_selection_frequency(
     ax.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
     explained = "" if final.all() else "\n(pale: not in the model fitted on all data)"
     ax.set_xlabel("Share of the folds that select the feature" + explained)
-    hidden = len(selected) - len(shown)
-    ax.set_title(
-        f"λ = {cv_model.lam_:.3g}, {len(selected)} features selected in some fold"
-        + (f", the first {len(shown)} shown" if hidden else ""),
-        fontsize="medium",
-    )
+    hidden = f", the first {len(shown)} shown" if n_selected > len(shown) else ""
+    title = f"λ = {cv_model.lam_:.3g}, {n_selected} features selected in some fold{hidden}"
+    ax.set_title(title, fontsize="medium")
     return plain(ax)
 
 
-def _count_on_top(ax: Axes, lambdas: Vector, counts: Vector) -> None:
-    """The number of features at some of the strengths, far enough from each other to be read."""
+def _label_feature_counts(ax: Axes, lambdas: Vector, counts: Vector) -> None:
+    """The number of features above some of the strengths, without overlap."""
     from matplotlib.ticker import NullLocator
 
     along = np.log(lambdas / lambdas[0]) / np.log(lambdas[-1] / lambdas[0])

@@ -1,4 +1,4 @@
-"""How far the rows are from the border between the classes."""
+"""The margins of rows: their signed distances from the border between the classes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from majorant.estimators.plots.axes import MOST_COLOURS, axes_for, legend, plain
+from majorant.estimators.plots.data import bin_edges, margins_of
 from majorant.status import Vector
 
 if TYPE_CHECKING:
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
     from majorant.estimators.linear import LinearClassifier
 
 
+MOST_BINS = 100
+# Margins that are all equal have bins of this width.
+MIN_WIDTH = 1e-3
+
+
 def plot_margins(model: LinearClassifier, X: Any, y: ArrayLike, ax: Axes | None = None) -> Axes:
-    """Draw how far the rows of X are on the right side: histograms of their margins, by class.
+    """Draw histograms of the margins of the rows of X, by class.
 
     Parameters
     ----------
@@ -37,11 +43,11 @@ def plot_margins(model: LinearClassifier, X: Any, y: ArrayLike, ax: Axes | None 
     margins, codes = _margins(model, X, y)
     ax = axes_for(ax)
     classes = [k for k in range(len(model.classes_)) if np.any(codes == k)]
-    edges = _bin_edges(margins)
+    edges = bin_edges(margins, MOST_BINS, MIN_WIDTH).tolist()
     if len(classes) > MOST_COLOURS:
         ax.hist(margins, edges, color="C0", alpha=0.7)
     else:
-        # Two shapes can be seen through each other; more are a tangle and stand on top of each other instead.
+        # Two histograms can overlap; more are stacked, to stay readable.
         several = len(classes) > 2
         ax.hist(
             [margins[codes == k] for k in classes], edges, histtype="stepfilled", stacked=several,
@@ -64,7 +70,7 @@ def plot_margins(model: LinearClassifier, X: Any, y: ArrayLike, ax: Axes | None 
 
 
 def _margins(model: Any, X: Any, y: ArrayLike) -> tuple[Vector, NDArray[np.intp]]:
-    """The margin of every row, and the number of its class."""
+    """The margin of every row, and the index of its class."""
     labels = column_or_1d(y)
     scores = np.asarray(model.decision_function(X), dtype=np.float64)
     check_consistent_length(scores, labels)
@@ -72,21 +78,4 @@ def _margins(model: Any, X: Any, y: ArrayLike) -> tuple[Vector, NDArray[np.intp]
     if len(unknown):
         raise ValueError(f"y holds labels the model was not fitted on: {unknown[:5].tolist()}.")
     codes = np.searchsorted(model.classes_, labels)
-    if scores.ndim == 1:
-        return np.where(codes == 1, scores, -scores), codes
-    rows = np.arange(len(codes))
-    own = scores[rows, codes]
-    scores[rows, codes] = -np.inf
-    return own - scores.max(axis=1), codes
-
-
-def _bin_edges(margins: Vector) -> list[float]:
-    """Bins of a width by Freedman and Diaconis' rule, at most about 100.
-
-    0 is an edge, and 1 as well unless the bins are wider than that: no bar is on both sides.
-    """
-    low, high = np.quantile(margins, [0.25, 0.75])
-    width = max(2.0 * (high - low) / np.cbrt(len(margins)), np.ptp(margins) / 100.0, 1e-3)
-    width = 1.0 / np.ceil(1.0 / width) if width <= 1.0 else np.ceil(width)
-    first = int(np.floor(margins.min() / width))
-    return [width * k for k in range(first, int(np.floor(margins.max() / width)) + 2)]
+    return margins_of(scores, codes), codes

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from majorant.estimators.lengths import largest_on_path
 from majorant.estimators.plots.axes import (
     GREY,
     MOST_COLOURS,
@@ -19,6 +18,7 @@ from majorant.estimators.plots.axes import (
     shortened,
     strength_axis,
 )
+from majorant.estimators.plots.data import path_lines
 from majorant.status import Vector
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from majorant.estimators.path import Path
 
 PALE = "0.8"
-# Lines beyond the largest ones lie on top of each other near zero and only cost time.
+# Smaller coefficients than these cover each other near zero.
 MOST_LINES = 300
 
 
@@ -45,27 +45,24 @@ def plot_path(path: Path, names: Sequence[str] | None = None, top: int = 10, ax:
     names : sequence of str, optional
         The names of all features; by default those of the data frame that was fitted, else x0, x1, ….
     top : int, default=10
-        How many features to label.
+        The number of features to label.
     ax : matplotlib Axes, optional
 
     Returns
     -------
     matplotlib Axes
     """
-    models = [model for model in path.models if model.lam_ > 0.0]  # 0 has no place on a logarithmic axis
-    if len(models) < 2:
+    found = path_lines(path, MOST_LINES)
+    if found is None:
         raise ValueError("A path is drawn from at least two models with lam > 0.")
-    lambdas = np.array([model.lam_ for model in models])
-    names = names_for(models[0], names)
-    largest, sizes, _ = largest_on_path(models, MOST_LINES)
+    lambdas, largest, sizes = found.lambdas, found.features, found.sizes
+    names = names_for(path.models[0], names)
     labelled = min(max(top, 0), len(largest))
     ax = axes_for(ax, size=(6.4, max(4.2, 0.8 + 0.16 * labelled)))
     from matplotlib.collections import LineCollection
 
     colours = [f"C{k % MOST_COLOURS}" for k in range(labelled)]
-    # A line begins where its feature enters: before that, all of them would lie on each other at zero.
-    begins = np.maximum((sizes != 0.0).argmax(axis=0) - 1, 0)
-    lines = [np.column_stack([lambdas, column])[i:] for column, i in zip(sizes.T, begins, strict=True)]
+    lines = [np.column_stack([lambdas, column])[i:] for column, i in zip(sizes.T, found.starts, strict=True)]
     ax.add_collection(LineCollection(lines[labelled:], colors=PALE, linewidths=0.6, zorder=1.5))
     # The largest is drawn last, on top.
     ax.add_collection(
@@ -76,22 +73,21 @@ def plot_path(path: Path, names: Sequence[str] | None = None, top: int = 10, ax:
     ax.set_ylim(low - 0.04 * (high - low) * (low < 0.0), high + 0.04 * (high - low))
     if low < 0.0:
         ax.axhline(0.0, color=GREY, linewidth=0.8, zorder=1)
-    one_problem = models[0].coef_.shape[0] == 1
-    ax.set_ylabel("Coefficient" if one_problem else "Length of the coefficients over all classes")
+    ax.set_ylabel("Coefficient" if found.one_problem else "Length of the coefficients over all classes")
     if labelled:
         _label_line_ends(ax, sizes[-1, :labelled], [names[i] for i in largest[:labelled]], colours)
     return plain(ax)
 
 
 def _label_line_ends(ax: Axes, ends: Vector, names: Sequence[Any], colours: Sequence[str]) -> None:
-    """Names to the right of the axes, each as near to the end of its line as the others let it."""
+    """Names to the right of the axes, as near to the ends of their lines as the other names allow."""
     height = height_in_points(ax)
     size = font_size(ax, len(ends))
     low, high = ax.get_ylim()
-    wanted = (ends - low) / (high - low)
-    places = _spread(wanted, 1.25 * size / height)
-    for end, place, name, colour in zip(wanted, places, names, colours, strict=True):
-        # A thin line leads from the end to the name, which may have had to make way.
+    ideal = (ends - low) / (high - low)
+    places = _spread(ideal, 1.25 * size / height)
+    for end, place, name, colour in zip(ideal, places, names, colours, strict=True):
+        # A thin line connects the end with the name, which may be at another height.
         ax.plot(
             [1.0, 1.03], [end, place], color=colour, linewidth=0.6, transform=ax.transAxes, clip_on=False,
             scalex=False, scaley=False,
@@ -102,17 +98,16 @@ def _label_line_ends(ax: Axes, ends: Vector, names: Sequence[Any], colours: Sequ
         )  # fmt: skip
 
 
-def _spread(wanted: Vector, gap: float) -> Vector:
-    """The places nearest to those wanted (in squares) that are in the same order and `gap` or more apart.
+def _spread(ideal: Vector, gap: float) -> Vector:
+    """The places nearest to the ideal ones (least squares) in the same order and at least `gap` apart.
 
-    With the gaps taken off, the order is all that is asked for: an isotonic regression. The places stay
-    between 0 and 1, as far as they fit in there.
+    Without the gaps, this is an isotonic regression. The places are between 0 and 1 as far as they fit.
     """
     from sklearn.isotonic import isotonic_regression
 
-    order = np.argsort(wanted, kind="stable")
-    steps = gap * np.arange(len(wanted))
-    room = max(1.0 - gap * (len(wanted) - 1), 0.0)
-    places = np.empty(len(wanted))
-    places[order] = np.clip(isotonic_regression(wanted[order] - steps), 0.0, room) + steps
+    order = np.argsort(ideal, kind="stable")
+    steps = gap * np.arange(len(ideal))
+    room = max(1.0 - gap * (len(ideal) - 1), 0.0)
+    places = np.empty(len(ideal))
+    places[order] = np.clip(isotonic_regression(ideal[order] - steps), 0.0, room) + steps
     return places
