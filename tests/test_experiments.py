@@ -398,15 +398,16 @@ def test_a_file_of_something_else_is_left_alone(tmp_path):
 
 
 def test_progress_tells_how_much_is_left(capsys, monkeypatch):
-    now = iter([0.0, *[30.0] * 10])
+    now = iter([0.0] * 2 + [30.0] * 10)
     clock = SimpleNamespace(monotonic=lambda: next(now))
     monkeypatch.setattr("majorant.experiments.runner.time", clock)
+    monkeypatch.setattr("majorant.callbacks.progress.time", clock)
     progress = StudyProgress(every=10.0)
     progress.begin("cells", 4, 100.0)
     progress.advance("a1a, MM", 20.0)
     progress.end()
     said = capsys.readouterr().err.splitlines()
-    assert said == ["cells: 4 cells", "cells: 1 of 4 cells, about 2 min 0 s left  a1a, MM"]
+    assert said == ["cells: 4 cells", "cells:  20%  30.0 s  1 of 4 cells, about 2 min 0 s left  a1a, MM"]
     assert duration(40) == "about 40 s"
 
 

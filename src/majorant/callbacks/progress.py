@@ -26,20 +26,25 @@ BETWEEN_DRAWINGS = 0.1
 EVERY = 3.0
 
 
-class Progress(Callback):
-    """A line per iteration, or every `every` seconds, on a stream; the fraction is on a log10 scale."""
+class _LabelledCallback(Callback):
+    """A callback whose lines begin with the class of the problem, if a fit has several problems."""
 
-    def __init__(self, every: float = 0.0, stream: TextIO | None = None) -> None:
-        self.every = every
-        self.stream = stream
-        self._label = ""
-        self._tol = 0.0
-        self._last = -math.inf
+    _label = ""
 
     def for_problem(self, classes: Sequence[Any], positive: Any) -> Callback:
         other = copy(self)
         other._label = name_of(classes, positive)
         return other
+
+
+class Progress(_LabelledCallback):
+    """A line per iteration, or every `every` seconds, on a stream; the fraction is on a log10 scale."""
+
+    def __init__(self, every: float = 0.0, stream: TextIO | None = None) -> None:
+        self.every = every
+        self.stream = stream
+        self._tol = 0.0
+        self._last = -math.inf
 
     def on_begin(self, objective: Objective, tol: float) -> None:
         self._tol = tol
@@ -63,7 +68,7 @@ class Progress(Callback):
         print(self._label + line, file=self.stream or sys.stderr, flush=True)
 
 
-class LiveProgress(Callback):
+class LiveProgress(_LabelledCallback):
     """A bar on a log10 scale from a certificate of 1 to `tol`, and a line at the end.
 
     On a terminal the bar (one for each class in training) appears after half a second and disappears at the
@@ -78,15 +83,9 @@ class LiveProgress(Callback):
     """
 
     def __init__(self, every: float = 3.0, stream: TextIO | None = None) -> None:
-        self._display = _Display(every, stream)
-        self._label = ""
+        self._display = ProgressDisplay(every, stream)
         self._tol = 0.0
         self._reached = 0.0
-
-    def for_problem(self, classes: Sequence[Any], positive: Any) -> Callback:
-        other = copy(self)
-        other._label = name_of(classes, positive)
-        return other
 
     def open(self) -> Self:
         """Keep the display for several runs, until `close`."""
@@ -139,7 +138,7 @@ class ModelsProgress:
 
     def __init__(self, total: int = 0, *, shown: bool = True, stream: TextIO | None = None) -> None:
         self.total, self.shown = total, shown
-        self._display = _Display(EVERY, stream)
+        self._display = ProgressDisplay(EVERY, stream)
         self._lock = threading.Lock()
         self._done = 0
         self._watching = between_blocks(self._display.show_pass) if shown else nullcontext()
@@ -165,7 +164,7 @@ class ModelsProgress:
         self._display.show(0, "", done / self.total, f"model {done} of {self.total}  {state}", seconds)
 
 
-class _Display:
+class ProgressDisplay:
     """The bars of all current runs; the display closes when the last run has ended."""
 
     def __init__(self, every: float, stream: TextIO | None) -> None:
@@ -179,7 +178,7 @@ class _Display:
         self._latest: tuple[int, str, float, str] = (0, "", 0.0, "")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Display, (self.every, self.stream)  # a lock and a terminal cannot be pickled
+        return ProgressDisplay, (self.every, self.stream)  # a lock and a terminal cannot be pickled
 
     @property
     def _file(self) -> TextIO:
@@ -190,9 +189,12 @@ class _Display:
         """Whether bars can be redrawn in place."""
         return self._file.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
-    def begin(self) -> None:
+    def begin(self, line: str = "") -> None:
+        """Start a run; without a terminal, the first run prints the line, if there is one."""
         with self._lock:
             if self._runs == 0:
+                if line and not self._drawn:
+                    print(line, file=self._file, flush=True)
                 first = BEFORE_DRAWING - BETWEEN_DRAWINGS if self._drawn else 0.0
                 self._since = time.monotonic()
                 self._shown = self._since + first
@@ -208,6 +210,7 @@ class _Display:
     def show(
         self, run: int, label: str, fraction: float, state: str, seconds: float, *, latest: bool = True
     ) -> None:
+        """Show the state of a run, if enough time has passed since the last update."""
         with self._lock:
             if latest:
                 self._latest = run, label, fraction, state

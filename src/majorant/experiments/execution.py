@@ -17,7 +17,7 @@ from majorant.callbacks import Callback
 from majorant.experiments.splits import Split, load_split
 from majorant.experiments.study import DataSet, Method, Regulariser, Run
 from majorant.objective import Objective
-from majorant.potentials import Hyperbolic, Potential, Welsch, Zero
+from majorant.potentials import make_potential
 from majorant.rows import MemoryRows
 from majorant.rows.threads import alone
 from majorant.solvers import Hybrid, Solver, make_solver, solve
@@ -179,16 +179,8 @@ def count_confusion(theta: Vector, X: Any, y: Vector) -> list[int]:
 
 def make_objective(split: Split, regulariser: Regulariser) -> Objective:
     """Φ on the training rows."""
-    return Objective(MemoryRows(split.X, split.y), make_potential(regulariser), regulariser.eta)
-
-
-def make_potential(regulariser: Regulariser) -> Potential:
-    """The potential φ; φ ≡ 0 where the paper has λ = δ = 0."""
-    kinds: dict[str, Any] = {"hyperbolic": Hyperbolic, "welsch": Welsch}
-    if regulariser.potential == "none":
-        return Zero()
-    potential: Potential = kinds[regulariser.potential](regulariser.lam, regulariser.delta)
-    return potential
+    potential = make_potential(regulariser.potential, lam=regulariser.lam, delta=regulariser.delta)
+    return Objective(MemoryRows(split.X, split.y), potential, regulariser.eta)
 
 
 def make_method(method: Method) -> Solver:

@@ -11,7 +11,7 @@ from majorant.experiments.study import STOCHASTIC
 from majorant.experiments.study_results import Problem, StudyResults
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
-from majorant.potentials import L2, Hyperbolic, Potential, Welsch
+from majorant.potentials import L2, Hyperbolic, Welsch
 from majorant.reporting.charts.chart import Chart, Figure, LegendEntry
 from majorant.reporting.charts.scales import Scale, linear_scale, scale_of
 from majorant.reporting.text import number
@@ -187,7 +187,7 @@ def draw_zeros(results: StudyResults) -> list[Figure]:
 
 def draw_theory() -> list[Figure]:
     """A classifier, the losses, and the potentials with their limits."""
-    return [_draw_classifier(), _draw_losses(), _draw_hyperbolic(), _draw_welsch()]
+    return [_draw_classifier(), _draw_losses(), *_draw_potentials()]
 
 
 def _draw_classifier() -> Figure:
@@ -230,37 +230,27 @@ def _draw_losses() -> Figure:
     return chart.figure("Losses (fig:hingeLoss)", [LegendEntry(*entry) for entry in entries], note)
 
 
-def _draw_hyperbolic() -> Figure:
-    """fig:regFunctions (a)."""
-    chart = _potential_chart("hyperbolic", "The hyperbolic potential", " |w|")
-    w = np.linspace(-1.0, 1.0, 201)
-    chart.line(w, np.abs(w), "dashed")
-    title = "Hyperbolic potential (fig:regFunctions a)"
-    return _potential_figure(chart, title, "|w|", {d: Hyperbolic(1.0, d) for d in (0.1, 0.4)})
-
-
-def _draw_welsch() -> Figure:
-    """fig:regFunctions (b)."""
-    chart = _potential_chart("welsch", "Welsch's potential", ", 1 unless w is 0")
-    chart.line([-1.0, 1.0], [1.0, 1.0], "dashed")
-    chart.dot(0.0, 0.0, "c3", 3.0)
-    title = "Welsch's potential (fig:regFunctions b)"
-    return _potential_figure(
-        chart, title, "1 if w ≠ 0 (0 at the dot)", {d: Welsch(1.0, d) for d in (0.1, 0.3)}
-    )
-
-
-def _potential_chart(name: str, title: str, limit: str) -> Chart:
-    return Chart(
-        name, title, f"{title} for two δ, and its limit{limit}.",
-        linear_scale(-1.0, 1.0), linear_scale(0.0, 1.2), x_label="w", y_label="φ(w), λ = 1",
-    )  # fmt: skip
-
-
-def _potential_figure(chart: Chart, title: str, limit: str, potentials: dict[float, Potential]) -> Figure:
-    w = np.linspace(-1.0, 1.0, 201)
-    legend = [LegendEntry("dashed", limit)]
-    for (delta, potential), colour in zip(potentials.items(), ("c0", "c2"), strict=True):
-        chart.line(w, potential.value(w), colour)
-        legend.append(LegendEntry(colour, f"δ = {delta:g}"))
-    return chart.figure(title, legend)
+def _draw_potentials() -> list[Figure]:
+    """fig:regFunctions: the hyperbolic (a) and Welsch's potential (b), and their limits for δ → 0."""
+    w, ends = np.linspace(-1.0, 1.0, 201), np.array([-1.0, 1.0])
+    figures: list[Figure] = []
+    kinds: dict[Any, tuple[Any, ...]] = {
+        Hyperbolic: ("The hyperbolic potential", " |w|", (w, np.abs(w)), "|w|", (0.1, 0.4)),
+        Welsch: ("Welsch's potential", ", 1 unless w is 0", (ends, ends**2),
+                 "1 if w ≠ 0 (0 at the dot)", (0.1, 0.3)),
+    }  # fmt: skip
+    for kind, (title, limit, (x, y), entry, deltas) in kinds.items():
+        chart = Chart(
+            kind.name, title, f"{title} for two δ, and its limit{limit}.",
+            linear_scale(-1.0, 1.0), linear_scale(0.0, 1.2), x_label="w", y_label="φ(w), λ = 1",
+        )  # fmt: skip
+        chart.line(x, y, "dashed")
+        if kind is Welsch:
+            chart.dot(0.0, 0.0, "c3", 3.0)
+        legend = [LegendEntry("dashed", entry)]
+        for delta, colour in zip(deltas, ("c0", "c2"), strict=True):
+            chart.line(w, kind(1.0, delta).value(w), colour)
+            legend.append(LegendEntry(colour, f"δ = {delta:g}"))
+        name = title.removeprefix("The ").capitalize()
+        figures.append(chart.figure(f"{name} (fig:regFunctions {'ab'[len(figures)]})", legend))
+    return figures

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, TextIO
 
+from majorant.callbacks.progress import ProgressDisplay
 from majorant.errors import MajorantError
 from majorant.experiments.execution import execute
 from majorant.experiments.plan import Plan, RateSearch
@@ -39,7 +39,7 @@ def available_part(study: Study, *, download: bool = True) -> tuple[Study, dict[
     Without any data set, a quick study uses generated rows.
     """
     missing = missing_data(study.data, download=download)
-    left = study.without(set(missing))
+    left = replace(study, data=tuple(data for data in study.data if data.source not in missing))
     if not left.data and study.name == "quick":
         left = replace(left, data=(STAND_IN,), labels=())
     return left, missing
@@ -197,49 +197,29 @@ class StudyProgress:
     """
 
     def __init__(self, stream: TextIO | None = None, every: float = 10.0, *, shown: bool = True) -> None:
-        self.stream, self.every, self.shown = stream or sys.stderr, every, shown
-        self._bar: Any = None
+        self.shown = shown
+        self._display = ProgressDisplay(every, stream)
 
     def begin(self, title: str, count: int, weight: float) -> None:
         """Start a phase of `count` runs whose weights add up to `weight`."""
-        self.title, self.count, self.weight = title, count, weight
+        self.title, self.count, self.weight = title, count, max(weight, 1e-9)
         self.done, self.weight_done = 0, 0.0
-        self._start = self._last = time.monotonic()
-        if not self.shown or not count:
-            return
-        if self.stream.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn
-
-            columns = (TextColumn(title), BarColumn(), TextColumn("{task.description}"))
-            self._bar = Progress(*columns, console=Console(file=self.stream), transient=True)
-            self._bar.start()
-            self._bar.add_task("", total=max(weight, 1e-9))
-        else:
-            print(f"{title}: {count} cells", file=self.stream, flush=True)
+        self._start = time.monotonic()
+        self._display.begin(f"{title}: {count} cells" if self.shown and count else "")
 
     def advance(self, label: str, weight: float) -> None:
         """Count a finished run."""
         self.done += 1
         self.weight_done += weight
-        now = time.monotonic()
-        left = (
-            (now - self._start) * (self.weight - self.weight_done) / self.weight_done
-            if self.weight_done
-            else 0.0
-        )
-        state = f"{self.done} of {self.count} cells, {duration(left)} left  {label}"
-        if self._bar is not None:
-            self._bar.update(0, completed=self.weight_done, description=state)
-        elif self.shown and now - self._last >= self.every:
-            self._last = now
-            print(f"{self.title}: {state}", file=self.stream, flush=True)
+        if self.shown:
+            seconds = time.monotonic() - self._start
+            left = seconds * (self.weight / max(self.weight_done, 1e-9) - 1.0)
+            state = f"{self.done} of {self.count} cells, {duration(left)} left  {label}"
+            self._display.show(0, f"{self.title}: ", self.weight_done / self.weight, state, seconds)
 
     def end(self) -> None:
         """End the phase, finished or not."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        self._display.end("", all_runs=True)
 
 
 def duration(seconds: float) -> str:

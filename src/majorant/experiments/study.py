@@ -170,10 +170,6 @@ class Study:
     labels: tuple[str, ...] = field(default=())
     """The tables and figures to make; empty: all."""
 
-    def without(self, missing: set[str]) -> Study:
-        """The study on the data sets that are available."""
-        return replace(self, data=tuple(data for data in self.data if data.source not in missing))
-
 
 A1A = DataSet("a1a", "a1a", features=119)  # the last feature in the file; the paper has N + 1 = 120
 CINA0 = DataSet("cina0", "cina0")

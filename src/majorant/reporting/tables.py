@@ -1,9 +1,10 @@
-"""The tables of a report: scores, classes, confusions, coefficients, selection frequencies."""
+"""The tables of a report as values for its templates, by name: scores, classes, confusions, coefficients."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from markupsafe import escape
@@ -14,6 +15,8 @@ from majorant.estimators.plots.data import most_frequent
 from majorant.reporting.context import ReportContext, ScoredRows
 from majorant.reporting.scores import Confusion, Score
 from majorant.reporting.text import NO_BREAK, number, percent, plain_text, share
+
+TableValues = dict[str, Any]
 
 # Steps of shading in the style sheet.
 SHADES = 6
@@ -47,53 +50,29 @@ def make_bar(share: float, lowest: float = 0.0, highest: float = 1.0) -> Bar:
 # Scores ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ScoreRow:
-    """One line of the table."""
-
-    name: str
-    value: str
-    interval: str
-    training: str
-    mark: tuple[str, str, str] | None
-    """The lower end, the score and the upper end, in percent of the cell."""
-
-
-@dataclass(frozen=True)
-class ScoreTable:
-    """All scores, and the lower end of the axis of their intervals."""
-
-    rows: tuple[ScoreRow, ...]
-    floor: str
-    caution: str
-
-
-def score_table(scores: tuple[Score, ...], rows: ScoredRows) -> ScoreTable:
+def score_table(scores: tuple[Score, ...], rows: ScoredRows) -> TableValues:
     """The table; the axis of all intervals ends at 1 and begins at the next tenth below all scores."""
     lowest = min([0.9, *(x for score in scores for x in (score.low, score.value) if not math.isnan(x))])
     floor = math.floor(10.0 * lowest) / 10.0
     caution = ""
     if scores[0].value == 1.0:
+        rule = f"; by the rule of three, up to {percent(min(3.0 / len(rows), 1.0))} of new rows may be"
         caution = "No row is mistaken, so no resample has a mistake either, and the intervals tell nothing"
-        if rows.role == "test":
-            caution += (
-                f"; by the rule of three, up to {percent(min(3.0 / len(rows), 1.0))} of new rows may be"
-            )
-        caution += "."
-    return ScoreTable(tuple(_row(score, floor) for score in scores), f"{floor:g}", caution)
+        caution += f"{rule if rows.role == 'test' else ''}."
+    return {"rows": [_score_row(score, floor) for score in scores], "floor": f"{floor:g}", "caution": caution}
 
 
-def _row(score: Score, floor: float) -> ScoreRow:
+def _score_row(score: Score, floor: float) -> TableValues:
     ends = (score.low, score.value, score.high)
     known = not any(math.isnan(end) for end in ends)
     low, value, high = (f"{100.0 * (end - floor) / (1.0 - floor):.1f}" for end in ends)
-    return ScoreRow(
-        name=score.name,
-        value=share(score.value),
-        interval=f"{share(score.low)} – {share(score.high)}" if known else "—",
-        training="" if score.training is None else share(score.training),
-        mark=(low, value, high) if known else None,
-    )
+    return {
+        "name": score.name,
+        "value": share(score.value),
+        "interval": f"{share(score.low)} – {share(score.high)}" if known else "—",
+        "training": "" if score.training is None else share(score.training),
+        "mark": (low, value, high) if known else None,  # in percent of the cell
+    }
 
 
 # Classes ---------------------------------------------------------------------------------------
@@ -103,57 +82,29 @@ def _row(score: Score, floor: float) -> ScoreRow:
 MOST_CLASSES = 40
 
 
-@dataclass(frozen=True)
-class ClassRow:
-    """One class: its rows, its scores, its features."""
-
-    name: str
-    training: int
-    share: Bar
-    test: int | None
-    precision: str
-    recall: str
-    f1: str
-    features: int | None
-    """The number of features of the class's own problem; None with two classes."""
-    intercept: str
-
-
-def class_rows(context: ReportContext) -> tuple[ClassRow, ...]:
+def class_rows(context: ReportContext) -> list[TableValues]:
     """The first classes, as many as are readable, in the model's order."""
     n_classes = len(context.classes)
     confusion = Confusion.of(context.evaluated, n_classes)
-    precision, recall, f1 = (rate[0] for rate in confusion.rates(confusion.counts[None]))
+    rates = [rate[0] for rate in confusion.rates(confusion.counts[None])]
     training = np.bincount(context.training.codes, minlength=n_classes)
     test = None if context.test is None else np.bincount(context.test.codes, minlength=n_classes)
-    of_its_own = len(context.coef) == n_classes
-    return tuple(
-        ClassRow(
-            name=plain_text(context.classes[k], 60),
-            training=int(training[k]),
-            share=make_bar(float(training[k] / max(training.max(), 1))),
-            test=None if test is None else int(test[k]),
-            features=int(np.count_nonzero(context.coef[k])) if of_its_own else None,
-            intercept=number(context.model.intercept_[k], 4, sign=True) if of_its_own else "",
-            precision=share(precision[k]),
-            recall=share(recall[k]),
-            f1=share(f1[k]),
-        )
+    one_problem = len(context.coef) < n_classes  # two classes share one problem
+    return [
+        {
+            "name": plain_text(context.classes[k], 60),
+            "training": int(training[k]),
+            "share": make_bar(float(training[k] / max(training.max(), 1))),
+            "test": None if test is None else int(test[k]),
+            "features": None if one_problem else int(np.count_nonzero(context.coef[k])),
+            "intercept": "" if one_problem else number(context.model.intercept_[k], 4, sign=True),
+            **{name: share(rate[k]) for name, rate in zip(("precision", "recall", "f1"), rates, strict=True)},
+        }
         for k in range(min(n_classes, MOST_CLASSES))
-    )
+    ]
 
 
-@dataclass(frozen=True, eq=False)
-class ConfusionTable:
-    """The confusion matrix or, with too many classes, the most frequent confusions."""
-
-    names: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    mistakes: tuple[tuple[str, str, int], ...]
-    compact: bool
-
-
-def confusion_table(context: ReportContext) -> ConfusionTable:
+def confusion_table(context: ReportContext) -> TableValues:
     """The confusions among the evaluated rows; shades are shares of the true class."""
     n_classes = len(context.classes)
     confusion = Confusion.of(context.evaluated, n_classes)
@@ -162,21 +113,21 @@ def confusion_table(context: ReportContext) -> ConfusionTable:
     if n_classes > MOST_CLASSES:
         wrong = np.flatnonzero(confusion.true != confusion.predicted)
         wrong = wrong[np.argsort(-confusion.counts[wrong], kind="stable")][:MOST_CLASSES]
-        mistakes = tuple(
+        mistakes = [
             (names[confusion.true[c]], names[confusion.predicted[c]], int(confusion.counts[c])) for c in wrong
-        )
-        return ConfusionTable((), (), mistakes, False)
+        ]
+        return {"rows": (), "mistakes": mistakes}
     table = np.zeros((n_classes, n_classes), dtype=np.int64)
     table[confusion.true, confusion.predicted] = confusion.counts
     totals = np.maximum(table.sum(axis=1), 1)
-    rows = tuple(
-        tuple(_tally(int(table[i, j]), float(table[i, j] / totals[i]), i == j) for j in range(n_classes))
+    rows = [
+        [_count_cell(int(table[i, j]), float(table[i, j] / totals[i]), i == j) for j in range(n_classes)]
         for i in range(n_classes)
-    )
-    return ConfusionTable(names, rows, (), compact)
+    ]
+    return {"names": names, "rows": rows, "mistakes": (), "compact": compact}
 
 
-def _tally(count: int, share: float, right: bool) -> Cell:
+def _count_cell(count: int, share: float, right: bool) -> Cell:
     if count == 0:
         return Cell("0", "nil")
     return Cell(f"{count:,}", f"{'p' if right else 'm'}{max(1, math.ceil(SHADES * share))}")
@@ -192,34 +143,7 @@ MOST_BYTES = 600_000
 MOST_COLUMNS = 6
 
 
-@dataclass(frozen=True)
-class CoefficientRow:
-    """One feature."""
-
-    rank: int
-    name: str
-    value: str
-    bar: Bar
-    by_class: tuple[Cell, ...]
-    strongest: str
-    frequency: str
-    effect: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class CoefficientTable:
-    """The features of a model, the largest first: by effect if it is known, else by coefficient."""
-
-    rows: tuple[CoefficientRow, ...]
-    used: int
-    value_header: str
-    class_headers: tuple[str, ...]
-    has_strongest: bool
-    has_frequency: bool
-    has_effect: bool = False
-
-
-def coefficient_table(context: ReportContext) -> CoefficientTable:
+def coefficient_table(context: ReportContext) -> TableValues:
     """The features with coefficients that are not zero, as many as fit."""
     coef, n_problems = context.coef, len(context.coef)
     lengths = _lengths(coef)
@@ -231,7 +155,7 @@ def coefficient_table(context: ReportContext) -> CoefficientTable:
     columns = n_problems if 1 < n_problems <= MOST_COLUMNS else 0
     largest = float(np.abs(scaled).max()) if coef.size else 0.0
     lowest, highest = float(effects.min(initial=0.0)), float(effects.max(initial=0.0))
-    rows: list[CoefficientRow] = []
+    rows: list[TableValues] = []
     written = 0
     for i in order[:MOST_ROWS].tolist():
         name = plain_text(context.names[i])
@@ -239,32 +163,28 @@ def coefficient_table(context: ReportContext) -> CoefficientTable:
         written += 240 + 50 * columns + len(str(escape(name + strongest)).encode())
         if written > MOST_BYTES:
             break
+        cells = zip(coef[:, i].tolist(), scaled[:, i].tolist(), strict=True)
         rows.append(
-            CoefficientRow(
-                rank=len(rows) + 1,
-                name=name,
-                value=number(lengths[i], 4, sign=n_problems == 1, short=True),
-                bar=make_bar(float(effects[i]), lowest, highest),
-                by_class=tuple(
-                    _shaded(w, effect, largest)
-                    for w, effect in zip(coef[:, i].tolist(), scaled[:, i].tolist(), strict=True)
-                )
-                if columns
-                else (),
-                strongest=strongest,
-                effect="" if effects is lengths else number(abs(effects[i]), 3, short=True),
-                frequency="" if frequency is None else f"{100.0 * frequency[i]:.0f} %",
-            )
+            {
+                "rank": len(rows) + 1,
+                "name": name,
+                "value": number(lengths[i], 4, sign=n_problems == 1, short=True),
+                "bar": make_bar(float(effects[i]), lowest, highest),
+                "by_class": [_coefficient_cell(w, effect, largest) for w, effect in cells] if columns else [],
+                "strongest": strongest,
+                "effect": number(abs(effects[i]), 3, short=True),
+                "frequency": "" if frequency is None else f"{100.0 * frequency[i]:.0f} %",
+            }
         )
-    return CoefficientTable(
-        rows=tuple(rows),
-        used=len(support),
-        value_header="Coefficient" if n_problems == 1 else "Length",
-        class_headers=tuple(plain_text(name, 24) for name in context.classes) if columns else (),
-        has_strongest=n_problems > MOST_COLUMNS,
-        has_frequency=frequency is not None,
-        has_effect=effects is not lengths,
-    )
+    return {
+        "rows": rows,
+        "used": len(support),
+        "value_header": "Coefficient" if n_problems == 1 else "Length",
+        "class_headers": [plain_text(name, 24) for name in context.classes] if columns else [],
+        "has_strongest": n_problems > MOST_COLUMNS,
+        "has_frequency": frequency is not None,
+        "has_effect": effects is not lengths,
+    }
 
 
 def _lengths(coef: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -272,7 +192,7 @@ def _lengths(coef: NDArray[np.float64]) -> NDArray[np.float64]:
     return coef[0] if len(coef) == 1 else feature_lengths(coef)
 
 
-def _shaded(value: float, effect: float, largest: float) -> Cell:
+def _coefficient_cell(value: float, effect: float, largest: float) -> Cell:
     if value == 0.0:
         return Cell("0", "nil")
     step = max(1, math.ceil(SHADES * abs(effect) / largest)) if largest else 1
@@ -291,14 +211,10 @@ def frequency_rows(context: ReportContext, most: int = 20) -> tuple[tuple[str, B
     frequency = getattr(context.model, "selection_frequency_", None)
     if frequency is None:
         return ()
-    order = most_frequent(context.model, context.effects, most)
     used = set(context.model.support_.tolist())
     return tuple(
-        (
-            plain_text(context.names[i], 60),
-            make_bar(float(frequency[i])),
-            f"{100.0 * frequency[i]:.0f} %",
-            i in used,
+        (plain_text(context.names[i], 60), make_bar(float(share)), f"{100.0 * share:.0f} %", i in used)
+        for i, share in (
+            (i, frequency[i]) for i in most_frequent(context.model, context.effects, most).tolist()
         )
-        for i in order.tolist()
     )
