@@ -437,7 +437,7 @@ def test_written_to_a_file(binary, tmp_path):
 
 
 def test_a_report_is_written_whole_or_not_at_all(binary, tmp_path, monkeypatch):
-    """By `replacing`, of which tests/test_files.py knows what a killed process leaves."""
+    """By `atomic_write`, of which tests/test_files.py knows what a killed process leaves."""
     path = tmp_path / "report.html"
     path.write_text("the old report")
 

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from majorant.errors import OutputError
 
-__all__ = ["check_writable", "replacing"]
+__all__ = ["atomic_write", "check_writable"]
 
 
 def check_writable(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
@@ -40,7 +40,7 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[BinaryIO]:
     """A binary file that replaces `path` when the block ends without an error.
 
     After a crash at any moment there is the old file (or none) or the whole new file: the bytes go to a
@@ -50,7 +50,7 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     path = pathlib.Path(directory) / "greeting"
-    ...     with replacing(path) as file:
+    ...     with atomic_write(path) as file:
     ...         _ = file.write(b"hello")
     ...     path.read_bytes()
     b'hello'

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["DECIMAL", "INTEGER", "first_twice", "printable"]
+__all__ = ["DECIMAL", "INTEGER", "first_duplicate", "printable"]
 
 DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """The numbers of all text formats: `float` accepts more ("1_000", "nan", digits of other scripts)."""
@@ -38,10 +38,10 @@ def _is_control(character: str) -> bool:
     return unicodedata.category(character) in _CONTROLS or unicodedata.bidirectional(character) in _REORDERING
 
 
-def first_twice(names: Iterable[str]) -> str | None:
+def first_duplicate(names: Iterable[str]) -> str | None:
     """The first name that occurs a second time; None if all names differ.
 
-    >>> first_twice(["a", "b", "c", "b", "a"])
+    >>> first_duplicate(["a", "b", "c", "b", "a"])
     'b'
     """
     seen: set[str] = set()

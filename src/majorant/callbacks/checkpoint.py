@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from majorant.callbacks.base import Callback, can_begin_at, one_of_many
 from majorant.errors import MajorantError
-from majorant.files import check_writable, replacing
+from majorant.files import atomic_write, check_writable
 from majorant.status import Evaluated, Record, Result, Status
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Checkpoint(Callback):
     def _write(self, path: Path) -> None:
         theta, problem = self._unwritten[path]
         arrays: dict[str, Any] = {"theta": theta, **problem}
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             np.savez(file, **arrays)
         del self._unwritten[path]
         self._written.add(path)

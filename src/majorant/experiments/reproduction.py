@@ -20,7 +20,7 @@ from majorant.experiments.runner import StudyProgress, available_part, run_study
 from majorant.experiments.study import PAPER, QUICK, Study
 from majorant.experiments.study_results import StudyResults
 from majorant.experiments.tables import all_tables
-from majorant.files import replacing
+from majorant.files import atomic_write
 
 __all__ = ["reproduce"]
 
@@ -100,7 +100,7 @@ def reproduce(
 def _write(results: StudyResults, out: Path, output: CommandOutput, missing: dict[str, str]) -> None:
     document, report = out / "reproduction.md", out / "reproduction.html"
     for path, text in ((document, markdown(results, missing)), (report, page(results, missing))):
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(text.encode())
     for table in all_tables(results):
         output.say("\n" + plain_table(table))

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from majorant.errors import MajorantError
 from majorant.estimators import SparseSVCCV
 from majorant.estimators.path import Path
-from majorant.files import check_writable, replacing
+from majorant.files import atomic_write, check_writable
 from majorant.persistence import Provenance
 from majorant.reporting import charts
 from majorant.reporting.context import Origin, ReportContext, make_context
@@ -126,7 +126,7 @@ def report(
     content = _content(context, path_result, title, provenance, command)
     page = render("report.html", content, script="report.js")
     if path is not None:
-        with replacing(path, overwrite=overwrite) as file:
+        with atomic_write(path, overwrite=overwrite) as file:
             file.write(page.encode("utf-8"))
     return page
 
