@@ -238,11 +238,11 @@ def test_a_path_leaves_out_the_strength_zero(cancer, path):
 @pytest.mark.parametrize("ends", [[0.5], [0.5, 0.5, 0.5], [0.0, 0.0, 1.0, 1.0], [0.9, 0.1, 0.12, 0.5]])
 def test_spread_keeps_order_distance_and_bounds(ends):
     ends = np.array(ends)
-    places = plots.path._spread(ends, 0.1)
+    places = plots.strengths._spread(ends, 0.1)
     assert np.all(np.diff(places[np.argsort(ends, kind="stable")]) >= 0.1 - 1e-12)
     assert np.all((places >= 0.0) & (places <= 1.0 + 1e-12))
     apart = np.array([0.0, 0.3, 1.0])
-    assert np.allclose(plots.path._spread(apart, 0.1), apart)
+    assert np.allclose(plots.strengths._spread(apart, 0.1), apart)
 
 
 # Selection frequency ---------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def test_margins_of_two_classes(cancer):
 def test_margins_count_every_row(cancer):
     X, y = cancer
     model = SparseSVC("l1").fit(X, y)
-    margins, codes = plots.margins._margins(model, X, y)
+    margins, codes = plots.fits._margins(model, X, y)
     for rows in (margins, margins[:1], 1e4 * margins, np.ones(5)):
         edges = plots.data.bin_edges(rows, 100, 1e-3)
         assert len(edges) <= 150
@@ -304,7 +304,7 @@ def test_margins_count_every_row(cancer):
 def test_margins_of_several_classes_are_against_the_best_other(iris):
     X, y = iris
     model = SparseSVC("l1").fit(X, y)
-    margins, _ = plots.margins._margins(model, X, y)
+    margins, _ = plots.fits._margins(model, X, y)
     assert np.array_equal(margins > 0.0, model.predict(X) == y)
     scores = model.decision_function(X)
     assert margins[0] == pytest.approx(scores[0, 0] - max(scores[0, 1:]))

@@ -29,7 +29,7 @@ from majorant.reporting.charts.chart import spread
 from majorant.reporting.charts.scales import linear_scale, log_scale
 from majorant.reporting.context import ScoredRows
 from majorant.reporting.scores import MOST_STEPS, RESAMPLES, SEED, scores
-from majorant.reporting.text import fitted, number, plain_text, text_width, typeset
+from majorant.reporting.text import number, plain_text, text_width, truncated, typeset
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -655,7 +655,7 @@ def test_labels_keep_their_order_and_their_distance(wanted):
 @settings(deadline=None, max_examples=50, derandomize=True)
 @given(st.text(max_size=60), st.floats(20, 200))
 def test_text_is_cut_to_the_room_there_is(text, room):
-    assert text_width(fitted(text, 12.0, room), 12.0) <= room
+    assert text_width(truncated(text, 12.0, room), 12.0) <= room
 
 
 # Colours ---------------------------------------------------------------------------------------

@@ -22,35 +22,35 @@ if TYPE_CHECKING:
 
 __all__ = ["CtrlC", "check", "ending_on", "forget", "raise_and_remember", "undisturbed", "was_pressed"]
 
-_WANTED: ContextVar[tuple[Callable[[], bool], ...]] = ContextVar("_WANTED", default=())
+_CONDITIONS: ContextVar[tuple[Callable[[], bool], ...]] = ContextVar("_CONDITIONS", default=())
 
 _was_pressed = False
 
 
 @contextmanager
-def ending_on(wanted: Callable[[], bool]) -> Iterator[None]:
-    """Let `check` raise as soon as `wanted()` is true, in this thread and in threads with its context."""
-    token = _WANTED.set((*_WANTED.get(), wanted))
+def ending_on(condition: Callable[[], bool]) -> Iterator[None]:
+    """Let `check` raise as soon as `condition()` is true, in this thread and in threads with its context."""
+    token = _CONDITIONS.set((*_CONDITIONS.get(), condition))
     try:
         yield
     finally:
-        _WANTED.reset(token)
+        _CONDITIONS.reset(token)
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """Disable `check` inside: the computation evaluates the iterate that is kept."""
-    token = _WANTED.set(())
+    token = _CONDITIONS.set(())
     try:
         yield
     finally:
-        _WANTED.reset(token)
+        _CONDITIONS.reset(token)
 
 
 def check() -> None:
     """Raise `KeyboardInterrupt` if an interruption is wanted. Cheap otherwise."""
-    for wanted in _WANTED.get():
-        if wanted():
+    for condition in _CONDITIONS.get():
+        if condition():
             raise KeyboardInterrupt
 
 

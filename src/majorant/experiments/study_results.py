@@ -12,7 +12,7 @@ import numpy as np
 from majorant.experiments.paper import MEASURES
 from majorant.experiments.plan import Plan, RateSearch
 from majorant.experiments.results import Results, RunRecord
-from majorant.experiments.study import DataSet, Method, Regulariser, Run, Study
+from majorant.experiments.study import DataSet, Regulariser, Run, Study
 
 __all__ = ["MeanOverSplits", "Problem", "StudyResults", "matching_iterations", "scores_of"]
 
@@ -129,20 +129,18 @@ class StudyResults:
         return {lam: self._problem(data, self.plan.at_strength(lam)) for lam in self.study.lambdas}
 
     def _problem(self, data: DataSet, regulariser: Regulariser) -> Problem:
-        def done(method: Method | None) -> list[RunRecord]:
-            splits = range(data.splits)
-            runs = [
-                self.plan.run(data, k, regulariser, method)
-                if method
-                else self.plan.reference(data, k, regulariser)
-                for k in splits
-            ]
+        def done(runs: list[Run]) -> list[RunRecord]:
             found = [record for _, record in self.records.select(runs)]
             return found if len(found) == len(runs) else []
 
-        records = {method.name: done(method) for method in self.study.methods}
+        plan, splits = self.plan, range(data.splits)
+        records = {
+            method.name: done([plan.run(data, k, regulariser, method) for k in splits])
+            for method in self.study.methods
+        }
+        reference = done([plan.reference(data, k, regulariser) for k in splits])
         found = {name: runs for name, runs in records.items() if runs}
-        return Problem(data, regulariser, found, done(None), len(found) == len(records))
+        return Problem(data, regulariser, found, reference, len(found) == len(records))
 
     def minimum(self, problem: Problem, split: int = 0) -> float:
         """Φ*: the lowest Φ of all runs on this problem and split; nan without any.

@@ -18,7 +18,7 @@ from majorant.estimators import SparseSVCCV
 from majorant.estimators.path import Path
 from majorant.files import atomic_write, check_writable
 from majorant.persistence import Provenance
-from majorant.reporting import charts
+from majorant.reporting.charts import figures
 from majorant.reporting.context import Origin, ReportContext, make_context
 from majorant.reporting.scores import RESAMPLES, SEED, Score, scores
 from majorant.reporting.sentences import (
@@ -154,10 +154,10 @@ def _content(
     results = scores(
         context.evaluated, context.training if context.test is not None else None, context.classes
     )
-    convergence = [charts.draw_certificate(context), charts.draw_objective(context)]
-    strengths = [] if path is None else [charts.draw_path(context, path)]
+    convergence = [figures.draw_certificate(context), figures.draw_objective(context)]
+    strengths = [] if path is None else [figures.draw_path(context, path)]
     if isinstance(context.model, SparseSVCCV):
-        strengths.append(charts.draw_cv_scores(context.model))
+        strengths.append(figures.draw_cv_scores(context.model))
     return {
         "title": plain_text(title or f"{type(context.model).__name__} on {_task(context)}", 200),
         "summary": summary(context, results[0]),
@@ -179,7 +179,7 @@ def _content(
         "trained_on": context.trained_on,
         "n_evaluated": f"{len(context.evaluated):,}",
         "confusion": confusion_table(context),
-        "margins": charts.draw_margins(context),
+        "margins": figures.draw_margins(context),
         "settings": settings(context),
         "provenance": provenance_facts(provenance),
         "versions": versions(),

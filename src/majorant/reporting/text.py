@@ -89,7 +89,7 @@ def _letter_width(letter: str) -> float:
     return 0.95 if letter in "mwMW@%" else 0.74 if letter.isupper() else 0.62
 
 
-def fitted(text: str, size: float, width: float) -> str:
+def truncated(text: str, size: float, width: float) -> str:
     """The text, or as much of its beginning and its end as fits."""
     if text_width(text, size) <= width:
         return text

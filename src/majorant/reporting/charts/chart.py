@@ -16,7 +16,7 @@ import numpy as np
 from markupsafe import Markup
 
 from majorant.reporting.charts.scales import Scale
-from majorant.reporting.text import fitted, text_width
+from majorant.reporting.text import text_width, truncated
 from majorant.status import Vector
 
 WIDTH = 400.0
@@ -105,48 +105,50 @@ class Chart:
         self._parts: list[Markup] = []
         self._draw_axes(x_label, y_label)
 
-    def across(self, values: Any) -> Vector:
+    def to_x(self, values: Any) -> Vector:
         """Horizontal places of data coordinates."""
         return self.left + (self.right - self.left) * self.x(values)
 
-    def up(self, values: Any) -> Vector:
+    def to_y(self, values: Any) -> Vector:
         """Vertical places of data coordinates, counted from above."""
         return self.bottom - (self.bottom - self.top) * self.y(values)
 
     def line(self, x: Any, y: Any, classes: str) -> None:
         """A line through points."""
-        self._parts.append(element("path", d=_through(self.across(x), self.up(y)), class_=f"line {classes}"))
+        self._parts.append(element("path", d=_svg_path(self.to_x(x), self.to_y(y)), class_=f"line {classes}"))
 
     def band(self, x: Any, low: Any, high: Any, classes: str) -> None:
         """The area between two lines."""
-        along = self.across(x)
-        shape = _through(np.append(along, along[::-1]), np.append(self.up(low), self.up(high)[::-1])) + "Z"
+        along = self.to_x(x)
+        shape = (
+            _svg_path(np.append(along, along[::-1]), np.append(self.to_y(low), self.to_y(high)[::-1])) + "Z"
+        )
         self._parts.append(element("path", d=shape, class_=f"band {classes}"))
 
     def dot(self, x: float, y: float, classes: str, radius: float = 3.5) -> None:
         """A point."""
-        across, up = float(self.across(x)), float(self.up(y))
+        across, up = float(self.to_x(x)), float(self.to_y(y))
         self._parts.append(element("circle", cx=across, cy=up, r=radius, class_=f"dot {classes}"))
 
-    def steps(self, edges: Any, heights: Any, foot: float, classes: str) -> None:
+    def stairs(self, edges: Any, heights: Any, foot: float, classes: str) -> None:
         """A histogram whose base is at a number of the vertical axis."""
-        along = np.repeat(self.across(edges), 2)
-        tops = self.up(foot + np.concatenate([[0.0], np.repeat(heights, 2), [0.0]]))
-        self._parts.append(element("path", d=_through(along, tops) + "Z", class_=f"area {classes}"))
+        along = np.repeat(self.to_x(edges), 2)
+        tops = self.to_y(foot + np.concatenate([[0.0], np.repeat(heights, 2), [0.0]]))
+        self._parts.append(element("path", d=_svg_path(along, tops) + "Z", class_=f"area {classes}"))
 
     def rule(self, *, x: float | None = None, y: float | None = None, classes: str = "") -> None:
         """A line across the whole chart, at a number of one axis."""
         if x is not None:
-            at = float(self.across(x))
+            at = float(self.to_x(x))
             shape = f"M{at:.1f} {self.top:.1f}V{self.bottom:.1f}"
         else:
-            at = float(self.up(y))
+            at = float(self.to_y(y))
             shape = f"M{self.left:.1f} {at:.1f}H{self.right:.1f}"
         self._parts.append(element("path", d=shape, class_=f"rule {classes}"))
 
     def text(self, x: float, y: float, text: str, classes: str = "", *, room: float | None = None) -> None:
         """Text at a place of the chart (not in data coordinates), shortened to the room if given."""
-        shown = text if room is None else fitted(text, FONT, room)
+        shown = text if room is None else truncated(text, FONT, room)
         self._parts.append(element("text", shown, x=x, y=y, class_=classes or None))
 
     def leader(self, start: tuple[float, float], end: tuple[float, float], classes: str) -> None:
@@ -160,11 +162,11 @@ class Chart:
         self.text(middle, self.bottom + 38.0, x_label, "label middle")
         for value, label in self.y.ticks:
             self.rule(y=value, classes="grid")
-            self.text(self.left - 6.0, float(self.up(value)) + 4.0, label, "end")
+            self.text(self.left - 6.0, float(self.to_y(value)) + 4.0, label, "end")
         occupied = -np.inf
-        ticks = sorted(self.x.ticks, key=lambda tick: float(self.across(tick[0])))
+        ticks = sorted(self.x.ticks, key=lambda tick: float(self.to_x(tick[0])))
         for value, label in ticks:
-            at, half = float(self.across(value)), 0.5 * text_width(label, FONT)
+            at, half = float(self.to_x(value)), 0.5 * text_width(label, FONT)
             self._parts.append(element("path", d=f"M{at:.1f} {self.bottom:.1f}v4", class_="rule axis"))
             # A label that would touch its neighbour, or leave the chart, is omitted; its tick stays.
             if at - half > occupied + 4.0 and at + half <= WIDTH + 1.0:
@@ -189,7 +191,7 @@ class Chart:
         )  # fmt: skip
 
 
-def _through(across: Vector, up: Vector) -> str:
+def _svg_path(across: Vector, up: Vector) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(across.tolist(), up.tolist(), strict=True))
 
 

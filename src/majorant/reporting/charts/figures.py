@@ -21,7 +21,7 @@ from majorant.reporting.charts.chart import (
 )
 from majorant.reporting.charts.scales import Scale, linear_scale, log_scale, scale_of
 from majorant.reporting.context import ReportContext
-from majorant.reporting.text import counted, fitted, number, percent, plain_text, text_width
+from majorant.reporting.text import counted, number, percent, plain_text, text_width, truncated
 from majorant.status import Vector
 
 # More curves of problems than this hide each other, and this many show their range.
@@ -134,7 +134,7 @@ def draw_margins(context: ReportContext) -> Figure:
 def _margin_chart(
     names: list[str], x: Scale, x_label: str, sentence: str, *, row: float, y_label: str
 ) -> Chart:
-    shown = [fitted(name, FONT, CLASS_ROOM) for name in names]
+    shown = [truncated(name, FONT, CLASS_ROOM) for name in names]
     left = 12.0 + max(text_width(name, FONT) for name in shown)
     chart = Chart(
         "margins", "Margins by class", sentence, x, Scale(0.0, float(len(names)), ()), x_label=x_label,
@@ -156,7 +156,7 @@ def _draw_histograms(by_class: list[Vector], names: list[str], x_label: str, sen
         heights = np.histogram(margins, edges)[0].astype(np.float64)
         heights *= 0.86 / heights.max()
         foot = len(names) - 1.0 - k
-        chart.steps(edges, heights, foot, f"c{colours[k]}")
+        chart.stairs(edges, heights, foot, f"c{colours[k]}")
         chart.rule(y=foot, classes="axis")
     return chart
 
@@ -185,7 +185,7 @@ def draw_path(context: ReportContext, path: Path) -> Figure | None:
     lambdas, sizes, count = lines.lambdas, lines.sizes, len(lines.features)
     labelled = min(COLOURS, count)
     names = [
-        fitted(plain_text(context.names[i]), FONT, FEATURE_ROOM - 18.0) for i in lines.features[:labelled]
+        truncated(plain_text(context.names[i]), FONT, FEATURE_ROOM - 18.0) for i in lines.features[:labelled]
     ]
     y_label = "Coefficient" if lines.one_problem else "Length of the coefficients over the classes"
     chart = Chart(
@@ -215,7 +215,7 @@ def draw_path(context: ReportContext, path: Path) -> Figure | None:
 
 def _label_ends(chart: Chart, ends: Vector, names: list[str]) -> None:
     """Names to the right of the lines, as near to their ends as the other names allow."""
-    ideal = chart.up(ends)
+    ideal = chart.to_y(ends)
     places = spread(ideal.tolist(), 1.3 * FONT, chart.top, chart.bottom)
     for k, (end, place, name) in enumerate(zip(ideal, places, names, strict=True)):
         chart.leader((chart.right, float(end)), (chart.right + 14.0, place), f"c{k}")
@@ -258,7 +258,7 @@ def draw_cv_scores(model: SparseSVCCV) -> Figure | None:
 def _label_feature_counts(chart: Chart, lambdas: Vector, counts: Vector) -> None:
     """The number of features above some of the strengths, without overlap."""
     occupied = chart.left - 6.0
-    for at, count in zip(chart.across(lambdas).tolist(), counts, strict=True):
+    for at, count in zip(chart.to_x(lambdas).tolist(), counts, strict=True):
         label = f"{count:,.0f}"
         half = 0.5 * text_width(label, FONT)
         if at - half >= occupied and at + half <= WIDTH:

@@ -39,7 +39,7 @@ class Scale:
 
 def linear_scale(low: float, high: float, *, most: int = 5, tight: bool = False) -> Scale:
     """Ticks at multiples of 1, 2 or 5 times a power of ten; unless `tight`, the axis ends at ticks."""
-    low, high = _apart(low, high)
+    low, high = _widened(low, high)
     step = _round_step((high - low) / most)
     if not tight:
         low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
@@ -48,7 +48,7 @@ def linear_scale(low: float, high: float, *, most: int = 5, tight: bool = False)
     return Scale(low, high, ticks)
 
 
-def _apart(low: float, high: float) -> tuple[float, float]:
+def _widened(low: float, high: float) -> tuple[float, float]:
     """The interval, widened if its ends are the same number up to rounding."""
     size = max(abs(low), abs(high))
     if high - low > max(1e-9 * size, TINY):
