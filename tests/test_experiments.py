@@ -1,4 +1,4 @@
-"""The paper's experiments: protocol, printed figures, a runner that goes on, verdicts that can fail."""
+"""The paper's experiments: study, printed numbers, a runner that resumes, checks that can fail."""
 
 import base64
 import hashlib
@@ -21,31 +21,30 @@ from markupsafe import escape
 
 from majorant.cli import run as command
 from majorant.errors import MajorantError, OutputError
-from majorant.experiments import PAPER, QUICK, DataSet, Method, Regulariser, Task, printed
-from majorant.experiments.agreement import a1a_is_close, all_agreements, four_digits
-from majorant.experiments.cells import count_outcomes, run
+from majorant.experiments import PAPER, QUICK, DataSet, Method, Regulariser, Run, paper
 from majorant.experiments.claims import (
+    CLAIMS,
+    Check,
     adam_is_the_best_warmup,
-    all_claims,
     hybrid_inversion_is_best,
     hybrids_lower_the_gap,
     inversion_is_unstable,
+    join,
+    run_checks,
     sparsity_grows,
 )
-from majorant.experiments.document import markdown, markdown_table, plain_table
-from majorant.experiments.errata import errata
-from majorant.experiments.figures import draw_gaps, draw_stochastic, draw_zeros
-from majorant.experiments.outcomes import Outcomes, Spread, scores_of
-from majorant.experiments.page import page
-from majorant.experiments.plan import LABELS, Plan, best_rates, mean_phi, search_tasks, wanted
-from majorant.experiments.progress import Progress, duration
-from majorant.experiments.protocol import STAND_IN, as_plain, from_plain
+from majorant.experiments.comparison import COMPARISONS, a1a_is_close, four_digits
+from majorant.experiments.execution import count_confusion, execute
+from majorant.experiments.figures import draw_gaps, draw_stochastic, draw_theory, draw_zeros
+from majorant.experiments.output import markdown, markdown_table, page, plain_table
+from majorant.experiments.paper import errata
+from majorant.experiments.plan import LABELS, Plan, RateSearch, needs_runs
 from majorant.experiments.results import Results
-from majorant.experiments.runner import available_part, run_study, run_tasks
-from majorant.experiments.sketches import draw_sketches
+from majorant.experiments.runner import StudyProgress, available_part, duration, run_missing, run_study
 from majorant.experiments.splits import load_split
-from majorant.experiments.tables import all_tables, passage_table, score_table
-from majorant.experiments.verdicts import Verdict, listed
+from majorant.experiments.study import STAND_IN
+from majorant.experiments.study_results import MeanOverSplits, StudyResults, scores_of
+from majorant.experiments.tables import all_tables, matching_table, score_table
 
 SMALL = replace(
     QUICK,
@@ -110,12 +109,12 @@ def test_the_splits_have_the_papers_counts(data_dir, name, sizes, positives):
     split = load_split(data, 0)
     assert (len(split.y), len(split.y_test)) == sizes
     assert np.sum(split.y_test > 0) == positives
-    assert (split.X.shape[1] + 1, *sizes) == printed.DATA[name]
+    assert (split.X.shape[1] + 1, *sizes) == paper.DATA[name]
 
 
 def test_a_task_survives_being_written_down():
-    task = Task(STAND_IN, 0, HYPERBOLIC, Method("H MMI", "mm-inversion", 10, rate=0.03), 100, 1e-4)
-    again = from_plain(json.loads(json.dumps(as_plain(task))))
+    task = Run(STAND_IN, 0, HYPERBOLIC, Method("H MMI", "mm-inversion", 10, rate=0.03), 100, 1e-4)
+    again = Run.from_dict(json.loads(json.dumps(task.to_dict())))
     assert again == task
     assert again.key == task.key
     assert replace(task, seed=1).key != task.key
@@ -124,17 +123,17 @@ def test_a_task_survives_being_written_down():
 
 # The paper's figures ----------------------------------------------------------------------------
 
-SLIPS = {(slip.label, slip.place) for slip in printed.MISPRINTS}
+SLIPS = {(slip.label, slip.place) for slip in paper.MISPRINTS}
 CELLS = [
     (name, regulariser, method)
-    for name in printed.SCORES
-    for regulariser, method in itertools.product(("hyperbolic", "Welsch", "ℓ2"), printed.METHODS)
+    for name in paper.SCORES
+    for regulariser, method in itertools.product(("hyperbolic", "Welsch", "ℓ2"), paper.METHODS)
 ]
 
 
 def whole_numbers(name, accuracy, precision, recall, f1):
     """Whether some numbers of true and called positives among the test rows give all four figures."""
-    rows, positives = printed.DATA[name][2], printed.TEST_POSITIVES[name]
+    rows, positives = paper.DATA[name][2], paper.TEST_POSITIVES[name]
 
     def near(value, figure):
         return abs(value - figure) <= 1.01e-4  # four digits, some cut off instead of rounded
@@ -155,7 +154,7 @@ def whole_numbers(name, accuracy, precision, recall, f1):
 
 
 def figures(name, regulariser, method):
-    return [printed.SCORES[name][measure, regulariser, method] for measure in printed.MEASURES]
+    return [paper.SCORES[name][measure, regulariser, method] for measure in paper.MEASURES]
 
 
 @pytest.mark.parametrize(("name", "regulariser", "method"), CELLS)
@@ -164,24 +163,24 @@ def test_the_printed_scores_are_of_whole_test_rows(name, regulariser, method):
     slip = (f"tab:{name}", f"{regulariser}, {method}")
     assert whole_numbers(name, *scores) == (slip not in SLIPS)
     if slip in SLIPS:
-        right = {s.measure: s.right for s in printed.MISPRINTS if (s.label, s.place) == slip}
-        put_right = [right.get(m, s) for m, s in zip(printed.MEASURES, scores, strict=True)]
+        right = {s.measure: s.right for s in paper.MISPRINTS if (s.label, s.place) == slip}
+        put_right = [right.get(m, s) for m, s in zip(paper.MEASURES, scores, strict=True)]
         assert whole_numbers(name, *put_right)
 
 
-@pytest.mark.parametrize("name", printed.SCORES)
+@pytest.mark.parametrize("name", paper.SCORES)
 def test_precision_and_recall_as_printed_are_swapped(name):
     """With the names of the paper, hardly any cell can come from whole rows."""
     possible = 0
-    for regulariser, method in itertools.product(("hyperbolic", "Welsch", "ℓ2"), printed.METHODS):
+    for regulariser, method in itertools.product(("hyperbolic", "Welsch", "ℓ2"), paper.METHODS):
         accuracy, precision, recall, f1 = figures(name, regulariser, method)
         possible += whole_numbers(name, accuracy, recall, precision, f1)
     assert possible <= 4
 
 
-@pytest.mark.parametrize("name", printed.SPARSITY)
+@pytest.mark.parametrize("name", paper.SPARSITY)
 def test_the_printed_sparsity_tables_have_the_names_right(name):
-    for lam, row in printed.SPARSITY[name].items():
+    for lam, row in paper.SPARSITY[name].items():
         slip = (f"sparsity:{name}", f"λ={lam:g}") in SLIPS
         scores = [row.accuracy, row.precision, row.recall, row.F1]
         assert whole_numbers(name, *scores) or slip
@@ -189,13 +188,13 @@ def test_the_printed_sparsity_tables_have_the_names_right(name):
 
 
 def test_every_misprint_is_in_a_table():
-    for slip in printed.MISPRINTS:
+    for slip in paper.MISPRINTS:
         kind, name = slip.label.split(":")
         if kind == "tab":
-            assert printed.SCORES[name][(slip.measure, *slip.place.split(", "))] == slip.printed
+            assert paper.SCORES[name][(slip.measure, *slip.place.split(", "))] == slip.printed
         else:
             lam = float(slip.place.removeprefix("λ="))
-            assert getattr(printed.SPARSITY[name][lam], slip.measure) == slip.printed
+            assert getattr(paper.SPARSITY[name][lam], slip.measure) == slip.printed
         assert slip.printed != slip.right
 
 
@@ -203,8 +202,8 @@ def test_every_misprint_is_in_a_table():
 
 
 def test_a_record_has_a_line_for_every_iteration():
-    task = Task(STAND_IN, 0, HYPERBOLIC, Method("MM", "mm"), 5, 1e-4, repeats=2)
-    record = run(task)
+    task = Run(STAND_IN, 0, HYPERBOLIC, Method("MM", "mm"), 5, 1e-4, repeats=2)
+    record = execute(task)
     assert len(record["phi"]) == len(record["time"]) == len(record["zeros"]) == 6
     assert np.all(np.diff(record["phi"]) < 0)
     assert record["zeros"][0] == 30
@@ -217,14 +216,14 @@ def test_a_record_has_a_line_for_every_iteration():
 
 def test_a_hybrid_is_its_warmup_and_then_its_method():
     method = Method("H MM", "mm", warmup=2, rate=0.01)
-    hybrid = run(Task(STAND_IN, 0, HYPERBOLIC, method, 5, 1e-4))
-    adam = run(Task(STAND_IN, 0, HYPERBOLIC, Method("adam", "adam", rate=0.01), 2, 1e-4))
+    hybrid = execute(Run(STAND_IN, 0, HYPERBOLIC, method, 5, 1e-4))
+    adam = execute(Run(STAND_IN, 0, HYPERBOLIC, Method("adam", "adam", rate=0.01), 2, 1e-4))
     assert hybrid["phi"][:3] == pytest.approx(adam["phi"], rel=1e-14)
     assert len(hybrid["phi"]) == 6
 
 
 def test_a_run_that_leaves_the_numbers_is_kept_as_what_it_is():
-    record = run(Task(STAND_IN, 0, HYPERBOLIC, Method("sgd", "sgd", rate=1e200), 3, 1e-4))
+    record = execute(Run(STAND_IN, 0, HYPERBOLIC, Method("sgd", "sgd", rate=1e200), 3, 1e-4))
     assert record["status"] == "NOT_FINITE"
     assert len(record["phi"]) < 4
     json.dumps(record, allow_nan=False)
@@ -232,8 +231,8 @@ def test_a_run_that_leaves_the_numbers_is_kept_as_what_it_is():
 
 def test_liblinear_comes_near_the_minimum():
     plain = Regulariser("ℓ2", "none", eta=1e-2)
-    theirs = run(Task(STAND_IN, 0, plain, Method("LIBLINEAR", "liblinear"), 0, 1e-4))
-    ours = run(Task(STAND_IN, 0, plain, Method("auto", "newton"), 100, 1e-4))
+    theirs = execute(Run(STAND_IN, 0, plain, Method("LIBLINEAR", "liblinear"), 0, 1e-4))
+    ours = execute(Run(STAND_IN, 0, plain, Method("auto", "newton"), 100, 1e-4))
     assert len(theirs["phi"]) == len(theirs["time"])
     assert ours["objective"] <= theirs["phi"][-1] <= (1 + 1e-6) * ours["objective"]
     assert theirs["phi"][-1] < theirs["phi"][0]
@@ -241,7 +240,7 @@ def test_liblinear_comes_near_the_minimum():
 
 def test_outcomes_are_counted_as_the_scores_need_them():
     X, theta = np.array([[1.0], [2.0], [-1.0], [-2.0], [3.0]]), np.array([1.0, 0.0])
-    assert count_outcomes(theta, X, np.array([1.0, -1.0, 1.0, -1.0, 1.0])) == [2, 1, 1, 1]
+    assert count_confusion(theta, X, np.array([1.0, -1.0, 1.0, -1.0, 1.0])) == [2, 1, 1, 1]
     assert scores_of({"confusion": [2, 1, 1, 1]}) == pytest.approx(
         {"accuracy": 3 / 5, "precision": 2 / 3, "recall": 2 / 3, "F1": 2 / 3}
     )
@@ -255,8 +254,8 @@ def test_a1a_gives_the_papers_four_digits(data_dir, regulariser, method, rate):
     data = next(one for one in PAPER.data if one.name == "a1a")
     chosen = next(one for one in PAPER.regularisers if one.name == regulariser)
     solver = replace(next(one for one in PAPER.methods if one.name == method), rate=rate)
-    scores = scores_of(run(Task(data, 0, chosen, solver, PAPER.iterations, 1e-4)))
-    assert [round(scores[measure], 4) for measure in printed.MEASURES] == figures("a1a", regulariser, method)
+    scores = scores_of(execute(Run(data, 0, chosen, solver, PAPER.iterations, 1e-4)))
+    assert [round(scores[measure], 4) for measure in paper.MEASURES] == figures("a1a", regulariser, method)
 
 
 @pytest.mark.data
@@ -268,9 +267,9 @@ def test_a1a_at_other_strengths_names_the_method_of_the_sparsity_table(data_dir)
         scores = {}
         for lam in (1e-1, 1e-2):
             regulariser = replace(PAPER.regularisers[0], lam=lam)
-            scores[lam] = scores_of(run(Task(data, 0, regulariser, replace(method, rate=rate), 100, 1e-4)))
+            scores[lam] = scores_of(execute(Run(data, 0, regulariser, replace(method, rate=rate), 100, 1e-4)))
         if all(
-            score == pytest.approx(getattr(printed.SPARSITY["a1a"][lam], measure), abs=1e-4)
+            score == pytest.approx(getattr(paper.SPARSITY["a1a"][lam], measure), abs=1e-4)
             for lam, four in scores.items()
             for measure, score in four.items()
         ):
@@ -283,16 +282,17 @@ def test_a1a_at_other_strengths_names_the_method_of_the_sparsity_table(data_dir)
 
 def test_the_search_looks_around_the_best_of_the_first_round(tmp_path):
     results = Results()
-    first = search_tasks(SMALL, results)
+    first = RateSearch(SMALL, results).runs()
     assert {task.method.rate for task in first} == {1e-3, 1e-2}
-    run_tasks(first, results)
-    second = [task for task in search_tasks(SMALL, results) if task not in results]
+    run_missing(first, results)
+    second = [task for task in RateSearch(SMALL, results).runs() if task not in results]
     assert len(second) == 3
-    run_tasks(second, results)
-    assert all(task in results for task in search_tasks(SMALL, results))
-    for (data, regulariser, solver), rate in best_rates(SMALL, results).items():
-        tried = {task.method.rate for task in search_tasks(SMALL, results) if task.method.solver == solver}
-        phi = {r: mean_phi(SMALL, data, regulariser, solver, r, results) for r in tried}
+    run_missing(second, results)
+    assert all(task in results for task in RateSearch(SMALL, results).runs())
+    search = RateSearch(SMALL, results)
+    for (data, regulariser, solver), rate in search.best().items():
+        tried = {run.method.rate for run in search.runs() if run.method.solver == solver}
+        phi = {r: search.mean_phi(data, regulariser, solver, r) for r in tried}
         assert phi[rate] == min(phi.values())
 
 
@@ -309,14 +309,13 @@ def without_times(path):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("finished") / "results.jsonl"
-    plan, results = run_study(SMALL, Results(path))
-    return path, Outcomes(plan, results)
+    return path, run_study(SMALL, Results(path))
 
 
 def test_a_finished_study_has_nothing_left_to_do(finished, monkeypatch):
     path, outcomes = finished
-    assert all(task in outcomes.results for task in outcomes.plan.tasks())
-    monkeypatch.setattr("majorant.experiments.runner.run", None)  # whoever calls it fails
+    assert all(task in outcomes.records for task in outcomes.plan.runs())
+    monkeypatch.setattr("majorant.experiments.runner.execute", None)  # whoever calls it fails
     run_study(SMALL, Results(path))
 
 
@@ -399,15 +398,16 @@ def test_a_file_of_something_else_is_left_alone(tmp_path):
 
 
 def test_progress_tells_how_much_is_left(capsys, monkeypatch):
-    now = iter([0.0, *[30.0] * 10])
+    now = iter([0.0] * 2 + [30.0] * 10)
     clock = SimpleNamespace(monotonic=lambda: next(now))
-    monkeypatch.setattr("majorant.experiments.progress.time", clock)
-    progress = Progress(every=10.0)
+    monkeypatch.setattr("majorant.experiments.runner.time", clock)
+    monkeypatch.setattr("majorant.callbacks.progress.time", clock)
+    progress = StudyProgress(every=10.0)
     progress.begin("cells", 4, 100.0)
     progress.advance("a1a, MM", 20.0)
     progress.end()
     said = capsys.readouterr().err.splitlines()
-    assert said == ["cells: 4 cells", "cells: 1 of 4 cells, about 2 min 0 s left  a1a, MM"]
+    assert said == ["cells: 4 cells", "cells:  20%  30.0 s  1 of 4 cells, about 2 min 0 s left  a1a, MM"]
     assert duration(40) == "about 40 s"
 
 
@@ -457,26 +457,26 @@ def test_a_label_that_the_paper_does_not_have(no_data, tmp_path, capsys):
 def test_only_what_is_asked_for_is_run():
     a1a, cina0, w8a, standardised = PAPER.data
     one = replace(PAPER, labels=("sparsity:w8a",))
-    assert wanted(one, "sparsity", w8a)
-    assert not wanted(one, "cells", w8a)
-    assert not wanted(one, "sparsity", a1a)
+    assert needs_runs(one, "sparsity", w8a)
+    assert not needs_runs(one, "scores", w8a)
+    assert not needs_runs(one, "sparsity", a1a)
     rates = {
         (data, regulariser, solver): 0.1
         for data in PAPER.data
         for regulariser in PAPER.regularisers
         for solver in ("sgd", "momentum", "adam")
     }
-    tasks = Plan(one, rates).tasks()
+    tasks = Plan(one, rates).runs()
     assert {task.data for task in tasks} == {w8a}
     assert {task.regulariser.lam for task in tasks} == set(PAPER.lambdas)
-    assert {task.data for task in search_tasks(one, Results())} == {w8a}
-    assert Plan(replace(PAPER, labels=("tab:data",)), rates).tasks() == []
-    everything = Plan(PAPER, rates).tasks()
+    assert {task.data for task in RateSearch(one, Results()).runs()} == {w8a}
+    assert Plan(replace(PAPER, labels=("tab:data",)), rates).runs() == []
+    everything = Plan(PAPER, rates).runs()
     assert len(everything) == len(set(everything))
     for label in LABELS:
-        assert set(Plan(replace(PAPER, labels=(label,)), rates).tasks()) <= set(everything)
-    assert not wanted(PAPER, "sparsity", standardised)
-    assert wanted(PAPER, "stochastic", cina0)
+        assert set(Plan(replace(PAPER, labels=(label,)), rates).runs()) <= set(everything)
+    assert not needs_runs(PAPER, "sparsity", standardised)
+    assert needs_runs(PAPER, "stochastic", cina0)
 
 
 # Tables and verdicts ----------------------------------------------------------------------------
@@ -486,14 +486,14 @@ MADE_UP = replace(PAPER, data=(A1A,), lambdas=(1e-1, 1e-4), search_seeds=(0,))
 
 
 def made_up_outcomes(phi, study=MADE_UP, zeros=lambda lam: 10, confusion=(52, 25, 36, 208), warm=None):
-    """Outcomes of a study in which `phi(method, regulariser)` is where every run ends."""
+    """Results of a study in which `phi(method, regulariser)` is where every run ends."""
     warm = warm or {"sgd": 30.0, "momentum": 20.0, "adam": 10.0}
     results = Results()
 
     def add(task, end):
         trace = [100.0, 50.0, end] if task.keep_theta else [100.0] * study.warmup + [end]
         rows = {"n_train": 1284, "n_test": 321, "n_features": 119, "test_positives": 88}
-        record = {"key": task.key, "task": as_plain(task), "status": "MAX_ITER", "seconds": 0.001, **rows}
+        record = {"key": task.key, "task": task.to_dict(), "status": "MAX_ITER", "seconds": 0.001, **rows}
         record |= {
             "phi": trace,
             "time": [0.1 * k for k in range(len(trace))],
@@ -504,12 +504,12 @@ def made_up_outcomes(phi, study=MADE_UP, zeros=lambda lam: 10, confusion=(52, 25
         results.add(record | {"confusion": list(confusion)})
 
     for _ in range(2):
-        for task in search_tasks(study, results):
+        for task in RateSearch(study, results).runs():
             add(task, warm[task.method.solver])
-    plan = Plan(study, best_rates(study, results))
-    for task in plan.tasks():
+    plan = Plan(study, RateSearch(study, results).best())
+    for task in plan.runs():
         add(task, phi(task.method.name, task.regulariser))
-    return Outcomes(plan, results)
+    return StudyResults(plan, results)
 
 
 def as_claimed(method, regulariser):
@@ -551,8 +551,8 @@ def test_claims_do_not_hold_where_they_are_false():
 def test_what_was_not_run_is_not_judged():
     outcomes = made_up_outcomes(as_claimed)
     assert inversion_is_unstable(outcomes).holds is None
-    nothing = Outcomes(outcomes.plan, Results())
-    verdicts = [*all_claims(nothing), *all_agreements(nothing)]
+    nothing = StudyResults(outcomes.plan, Results())
+    verdicts = [*run_checks(CLAIMS, nothing), *run_checks(COMPARISONS, nothing)]
     assert [verdict.statement for verdict in verdicts if verdict.holds is not None] == []
     assert "not tested here, since" in str(verdicts[0])
     assert all_tables(nothing) == []
@@ -583,7 +583,7 @@ def test_a_table_has_our_figure_the_papers_and_the_difference():
 
 def test_where_runs_pass_through_the_papers_scores():
     outcomes = made_up_outcomes(as_claimed)
-    rows = {row[0]: row[1:] for row in passage_table(outcomes, A1A).rows}
+    rows = {row[0]: row[1:] for row in matching_table(outcomes, A1A).rows}
     assert rows["hyperbolic"] == ("—", "2", "2", "—", "1", "—", "1")  # 54 of 76: H MM, its misprint put right
     verdict = a1a_is_close(outcomes)
     assert verdict.holds is False
@@ -624,9 +624,9 @@ def test_a_gap_is_drawn_by_iterations_and_by_time():
     iterations, by_time = pairs[1]
     assert iterations.title == "a1a, Welsch (fig:optimality, panel a)"
     assert "not in the paper" in pairs[0][0].title
-    assert [key.text for key in iterations.keys] == list(printed.METHODS)
-    assert {key.text for key in by_time.keys} == {*printed.METHODS, "auto"}
-    assert "LIBLINEAR" in {key.text for key in pairs[2][1].keys}
+    assert [entry.text for entry in iterations.legend] == list(paper.METHODS)
+    assert {entry.text for entry in by_time.legend} == {*paper.METHODS, "auto"}
+    assert "LIBLINEAR" in {entry.text for entry in pairs[2][1].legend}
     ends = curve_ends(iterations.svg)
     order = ["pale", "c2", "c1", "c0", "c2 dashes", "c1 dashes", "c0 dashes"]
     assert sorted(ends, key=ends.get) == order  # from the largest gap down to that of H MMI
@@ -646,7 +646,7 @@ def test_the_page_is_whole_and_loads_nothing(finished):
     assert f"style-src &#39;sha256-{digest}&#39;" in text
     for table in all_tables(outcomes):
         assert f"({table.label})" in text
-    for verdict in all_claims(outcomes):
+    for verdict in run_checks(CLAIMS, outcomes):
         assert str(escape(verdict.statement)) in text
 
 
@@ -661,13 +661,13 @@ def test_the_page_of_the_docs_is_of_a_full_run():
 def test_the_pictures_of_results(finished):
     outcomes = finished[1]
     assert len(draw_stochastic(outcomes)) == len(draw_zeros(outcomes)) == 1
-    assert [key.text.split(",")[0] for key in draw_stochastic(outcomes)[0].keys] == [
+    assert [entry.text.split(",")[0] for entry in draw_stochastic(outcomes)[0].legend] == [
         "sgd",
         "momentum",
         "adam",
     ]
-    assert [key.text for key in draw_zeros(outcomes)[0].keys] == ["λ = 0.1", "λ = 0.0001"]
-    assert len({picture.title for picture in draw_sketches()}) == 4
+    assert [entry.text for entry in draw_zeros(outcomes)[0].legend] == ["λ = 0.1", "λ = 0.0001"]
+    assert len({picture.title for picture in draw_theory()}) == 4
 
 
 def test_two_runs_do_not_write_to_the_same_directory(no_data, tmp_path, capsys):
@@ -686,9 +686,9 @@ def test_only_some_tables():
 
 
 def test_small_words():
-    assert listed(["a"]) == "a"
-    assert listed(["a", "b", "c"], 2) == "a, b and 1 more"
-    assert Spread.of([1.0]).text() == "1.0000"
-    assert Spread.of([1.0, 2.0]).text(1) == "1.5 ± 0.7"
-    assert str(Verdict("it is", False, "it is not")) == "it is: does not hold here, because it is not"
+    assert join(["a"]) == "a"
+    assert join(["a", "b", "c"], 2) == "a, b and 1 more"
+    assert MeanOverSplits.of([1.0]).text() == "1.0000"
+    assert MeanOverSplits.of([1.0, 2.0]).text(1) == "1.5 ± 0.7"
+    assert str(Check("it is", False, "it is not")) == "it is: does not hold here, because it is not"
     assert issubclass(OutputError, MajorantError)

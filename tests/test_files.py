@@ -10,11 +10,11 @@ import pytest
 from models_law import package_on_the_path
 
 from majorant.errors import OutputError
-from majorant.files import check_writable, replacing
+from majorant.files import atomic_write, check_writable
 
 
 def _write(path, content, **kwargs):
-    with replacing(path, **kwargs) as file:
+    with atomic_write(path, **kwargs) as file:
         file.write(content)
 
 
@@ -29,7 +29,7 @@ def test_writes_and_replaces(tmp_path):
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
     path = tmp_path / "out"
     _write(path, b"old")
-    with pytest.raises(TypeError), replacing(path) as file:
+    with pytest.raises(TypeError), atomic_write(path) as file:
         file.writelines([b"half of the n", None])
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["out"]
@@ -45,7 +45,7 @@ def test_an_existing_file_is_kept(tmp_path):
 
 def test_a_file_that_somebody_else_wrote_meanwhile_is_kept(tmp_path):
     path = tmp_path / "out"
-    with pytest.raises(OutputError, match="exists already"), replacing(path, overwrite=False):
+    with pytest.raises(OutputError, match="exists already"), atomic_write(path, overwrite=False):
         path.write_bytes(b"theirs")
     assert path.read_bytes() == b"theirs"
     assert os.listdir(tmp_path) == ["out"]
@@ -121,7 +121,7 @@ def test_the_bytes_reach_the_disk_before_the_name_and_the_name_as_well(tmp_path,
 
 KILLED_AT_A_STEP = """
 import os, signal, sys
-from majorant.files import replacing
+from majorant.files import atomic_write
 
 path, last_step = sys.argv[1], int(sys.argv[2])
 steps = 0
@@ -139,7 +139,7 @@ def audit(event, arguments):
 fsync = os.fsync
 os.fsync = lambda descriptor: (step(), fsync(descriptor))
 sys.addaudithook(audit)
-with replacing(path) as file:
+with atomic_write(path) as file:
     for _ in range(3):
         step()
         file.write(b"new" * 100_000)

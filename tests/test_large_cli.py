@@ -212,7 +212,7 @@ def test_a_checkpoint_is_removed_when_the_model_is_written(command):
         assert not Path("c.npz").exists()
     Path("c.npz").write_bytes(b"something else")
     printed = command("train", "rows.svm", "m", "--force", "--checkpoint", "c.npz", *FAST, code=1)
-    assert "is no checkpoint to go on from" in printed.err
+    assert "is no checkpoint to resume from" in printed.err
     assert Path("c.npz").read_bytes() == b"something else"
 
 

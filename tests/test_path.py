@@ -339,7 +339,9 @@ def test_just_above_lambda_max_there_is_next_to_never_a_feature():
 
 @pytest.mark.parametrize("how", ["path", "cv"])
 def test_progress_counts_the_models_and_is_silent_by_default(how, capsys, monkeypatch):
-    monkeypatch.setattr("majorant.callbacks.progress._Display.show", lambda self, *what: print(what[3]))
+    monkeypatch.setattr(
+        "majorant.callbacks.progress.ProgressDisplay.show", lambda self, *what: print(what[3])
+    )
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 8))
     y = X[:, 0] + rng.standard_normal(60) > 0

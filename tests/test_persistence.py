@@ -628,7 +628,7 @@ def test_there_is_a_file_of_each_kind():
 
 
 def test_a_model_is_written_whole_or_not_at_all(path, monkeypatch):
-    """By `replacing`, of which tests/test_files.py knows what a killed process leaves."""
+    """By `atomic_write`, of which tests/test_files.py knows what a killed process leaves."""
     X, codes = rows()
     save_model(SparseSVC().fit(X, codes), path)
     before = path.read_bytes()

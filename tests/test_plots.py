@@ -238,11 +238,11 @@ def test_a_path_leaves_out_the_strength_zero(cancer, path):
 @pytest.mark.parametrize("ends", [[0.5], [0.5, 0.5, 0.5], [0.0, 0.0, 1.0, 1.0], [0.9, 0.1, 0.12, 0.5]])
 def test_spread_keeps_order_distance_and_bounds(ends):
     ends = np.array(ends)
-    places = plots.path._spread(ends, 0.1)
+    places = plots.strengths._spread(ends, 0.1)
     assert np.all(np.diff(places[np.argsort(ends, kind="stable")]) >= 0.1 - 1e-12)
     assert np.all((places >= 0.0) & (places <= 1.0 + 1e-12))
     apart = np.array([0.0, 0.3, 1.0])
-    assert np.allclose(plots.path._spread(apart, 0.1), apart)
+    assert np.allclose(plots.strengths._spread(apart, 0.1), apart)
 
 
 # Selection frequency ---------------------------------------------------------------------------
@@ -281,7 +281,9 @@ def test_margins_of_two_classes(cancer):
     assert vertical_lines(ax) == [0.0, 1.0]
     assert f"{100 * np.mean(margins < 1):.3g} % of the rows inside the margin" in ax.get_title()
     assert f"{100 * np.mean(model.predict(X) != y):.3g} % on the wrong side" in ax.get_title()
-    highest = [np.histogram(margins[y == k], plots.margins._bin_edges(margins))[0].max() for k in (0, 1)]
+    highest = [
+        np.histogram(margins[y == k], plots.data.bin_edges(margins, 100, 1e-3))[0].max() for k in (0, 1)
+    ]
     assert sorted(outline.get_xy()[:, 1].max() for outline in ax.patches) == sorted(highest)
     edges = np.unique(ax.patches[0].get_xy()[:, 0])
     assert any(np.isclose(edges, 1.0, atol=1e-9))
@@ -291,9 +293,9 @@ def test_margins_of_two_classes(cancer):
 def test_margins_count_every_row(cancer):
     X, y = cancer
     model = SparseSVC("l1").fit(X, y)
-    margins, codes = plots.margins._margins(model, X, y)
+    margins, codes = plots.fits._margins(model, X, y)
     for rows in (margins, margins[:1], 1e4 * margins, np.ones(5)):
-        edges = plots.margins._bin_edges(rows)
+        edges = plots.data.bin_edges(rows, 100, 1e-3)
         assert len(edges) <= 150
         assert np.histogram(rows, edges)[0].sum() == len(rows)
     assert np.array_equal(codes, y)
@@ -302,13 +304,13 @@ def test_margins_count_every_row(cancer):
 def test_margins_of_several_classes_are_against_the_best_other(iris):
     X, y = iris
     model = SparseSVC("l1").fit(X, y)
-    margins, _ = plots.margins._margins(model, X, y)
+    margins, _ = plots.fits._margins(model, X, y)
     assert np.array_equal(margins > 0.0, model.predict(X) == y)
     scores = model.decision_function(X)
     assert margins[0] == pytest.approx(scores[0, 0] - max(scores[0, 1:]))
     ax = model.plot_margins(X, y)
     assert len(ax.get_legend().get_texts()) == 3
-    together = np.histogram(margins, plots.margins._bin_edges(margins))[0].max()
+    together = np.histogram(margins, plots.data.bin_edges(margins, 100, 1e-3))[0].max()
     assert max(outline.get_xy()[:, 1].max() for outline in ax.patches) == together
     assert "own class" in ax.get_xlabel()
 

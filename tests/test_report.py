@@ -27,9 +27,9 @@ from majorant.persistence import Provenance, from_liblinear, from_onnx, to_libli
 from majorant.potentials import Potential
 from majorant.reporting.charts.chart import spread
 from majorant.reporting.charts.scales import linear_scale, log_scale
+from majorant.reporting.context import ScoredRows
 from majorant.reporting.scores import MOST_STEPS, RESAMPLES, SEED, scores
-from majorant.reporting.subject import Rows
-from majorant.reporting.text import fitted, number, plain_text, text_width, typeset
+from majorant.reporting.text import number, plain_text, text_width, truncated, typeset
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -437,7 +437,7 @@ def test_written_to_a_file(binary, tmp_path):
 
 
 def test_a_report_is_written_whole_or_not_at_all(binary, tmp_path, monkeypatch):
-    """By `replacing`, of which tests/test_files.py knows what a killed process leaves."""
+    """By `atomic_write`, of which tests/test_files.py knows what a killed process leaves."""
     path = tmp_path / "report.html"
     path.write_text("the old report")
 
@@ -517,7 +517,7 @@ def _rows(n, n_classes, seed):
     if n_classes > 2:
         decision = rng.standard_normal((n, n_classes))
         decision[np.arange(n), codes] += 1.0
-    return Rows(None, codes, decision.round(2), "test")
+    return ScoredRows(None, codes, decision.round(2), "test")
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
@@ -563,7 +563,7 @@ def test_intervals_are_those_of_resampled_rows():
 
 
 def test_many_different_scores_are_grouped_for_the_interval_only():
-    rows = Rows(None, *_many_scores(), "test")
+    rows = ScoredRows(None, *_many_scores(), "test")
     assert len(np.unique(rows.decision)) > MOST_STEPS
     area = scores(rows, None, ("a", "b"))[-1]
     exact = metrics.roc_auc_score(rows.codes, rows.decision)
@@ -655,7 +655,7 @@ def test_labels_keep_their_order_and_their_distance(wanted):
 @settings(deadline=None, max_examples=50, derandomize=True)
 @given(st.text(max_size=60), st.floats(20, 200))
 def test_text_is_cut_to_the_room_there_is(text, room):
-    assert text_width(fitted(text, 12.0, room), 12.0) <= room
+    assert text_width(truncated(text, 12.0, room), 12.0) <= room
 
 
 # Colours ---------------------------------------------------------------------------------------

@@ -540,7 +540,7 @@ def test_a_checkpoint_of_another_problem_is_refused(tmp_path):
         with pytest.raises(MajorantError, match="checkpoint of another problem"):
             SparseSVC(**options).fit(*args, checkpoint=path)
     path.write_bytes(content[:100])
-    with pytest.raises(MajorantError, match="is no checkpoint to go on from"):
+    with pytest.raises(MajorantError, match="is no checkpoint to resume from"):
         SparseSVC(lam=2.0).fit(X, y, checkpoint=path)
     with pytest.raises(ValueError, match="max_features"):
         SparseSVC(max_features=2).fit(X, y, checkpoint=path)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from majorant.datasets.wanted import Wanted, choose_columns
 from majorant.errors import DataFileError, ModelFileError
 from majorant.persistence import strict
-from majorant.text import first_twice, printable
+from majorant.text import first_duplicate, printable
 
 ORDERS = {
     "colour": "\x1b[31mred\x1b[0m",
@@ -66,7 +66,7 @@ def _twice_in_a_table(names):
 @pytest.mark.parametrize(
     "search",
     [
-        first_twice,
+        first_duplicate,
         _twice_in_an_object,
         _twice_in_a_table,
         lambda names: choose_columns(names[:-1], Wanted(label="0", drop=tuple(names[1:500])), "file", 1),

@@ -1,4 +1,4 @@
-"""`majorant demo`: from data to a sparse classifier, and what the same costs elsewhere."""
+"""`majorant demo`: a sparse classifier on embedded data, compared with scikit-learn's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SCORES = {
 
 
 def run_demo(lam: float, console: Console | None = None, report: Path | None = None) -> SparseSVC:
-    """Train, show the features chosen, the scores and the times, write a report; return the model."""
+    """Fit, print the selected features, the scores and the times, write a report; return the model."""
     console = Console(highlight=False) if console is None else console
     data = load_breast_cancer(as_frame=False)
     X, X_test, y, y_test = train_test_split(
@@ -49,7 +49,7 @@ def run_demo(lam: float, console: Console | None = None, report: Path | None = N
     console.print(f"{model.status_.value} ({certificate}, {model.n_iter_} iterations)\n")
 
     console.print(_coefficient_table(model, data.feature_names, console))
-    # What a user pays is a fit in a warm process.
+    # The second fit is measured: the first one includes imports.
     ours = SparseSVC(lam=lam)
     rows = [("SparseSVC", ours, min(seconds, _timed_fit(ours, X, y)))]
     for name, rival in {

@@ -1,4 +1,4 @@
-"""Errors that say what to do next. All are `ValueError`s, as scikit-learn's users expect."""
+"""Errors whose messages say what to do. All are `ValueError`s, as scikit-learn's users expect."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class ScaleError(MajorantError):
 
 
 class ClusterLostError(MajorantError):
-    """The cluster that held the rows does not answer any more.
+    """The cluster that held the rows no longer answers.
 
     Parameters
     ----------
     message : str
         What happened, and what to do.
     theta : array, optional
-        How far the fit had come: (w, β), with more than two classes a row for each; None if it had not begun.
+        The last iterate: (w, β), with more than two classes a row for each; None before the first one.
     """
 
     def __init__(self, message: str, theta: Any = None) -> None:
@@ -35,20 +35,20 @@ class ClusterLostError(MajorantError):
 
 
 class OutputError(MajorantError):
-    """A file cannot be written, or is there already and was not to be replaced."""
+    """A file cannot be written, or exists and must not be replaced."""
 
 
 class ModelFileError(MajorantError):
-    """A model file is damaged, of a version that is not known, or no model file; nothing was loaded."""
+    """A model file is damaged, of an unknown version, or no model file; nothing was loaded."""
 
 
 class DataFileError(MajorantError):
-    """Data that cannot be read, and where: the message begins with file:line:column, as far as known.
+    """Data cannot be read; the message begins with file:line:column, as far as known.
 
     Parameters
     ----------
     message : str
-        One sentence: what is wrong and what to do.
+        One sentence: the defect and what to do.
     path : path, optional
         The file.
     line, column : int, optional
@@ -68,4 +68,4 @@ class DataFileError(MajorantError):
 
 
 class DownloadError(DataFileError):
-    """A download that did not succeed; nothing is at its destination."""
+    """A download failed; there is no file at its destination."""

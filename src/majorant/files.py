@@ -1,4 +1,4 @@
-"""Files are written whole or not at all."""
+"""Atomic writing of files: whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import BinaryIO
 
 from majorant.errors import OutputError
 
-__all__ = ["check_writable", "replacing"]
+__all__ = ["atomic_write", "check_writable"]
 
 
 def check_writable(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    """Say before the work begins what would keep its result from being written.
+    """Raise an error before the work begins if its result could not be written.
 
     Parameters
     ----------
     path : path
-        Where the file is to be.
+        The file to write.
     overwrite : bool
-        Whether a file that is there already may be replaced.
+        Whether an existing file may be replaced.
     """
     path = Path(path)
     if not path.parent.is_dir():
@@ -40,24 +40,24 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[BinaryIO]:
-    """A binary file to write to, which takes the place of `path` when the block ends without an error.
+def atomic_write(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[BinaryIO]:
+    """A binary file that replaces `path` when the block ends without an error.
 
-    A reader, or a process killed at any moment, finds the old file (or none) or the whole new one: the bytes
-    go to a temporary file in the same directory, reach the disk, and one rename makes them `path`. What is
-    there already must be a file: a pipe or a device is not replaced.
+    After a crash at any moment there is the old file (or none) or the whole new file: the bytes go to a
+    temporary file in the same directory, reach the disk, and one rename makes them `path`. A pipe or a device
+    is not replaced.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     path = pathlib.Path(directory) / "greeting"
-    ...     with replacing(path) as file:
+    ...     with atomic_write(path) as file:
     ...         _ = file.write(b"hello")
     ...     path.read_bytes()
     b'hello'
     """
-    # A link stays a link: what it points to is replaced.
+    # A link stays a link: its target is replaced.
     path = Path(os.path.realpath(check_writable(path, overwrite=overwrite)))
-    # Not by tempfile, whose files are for their owner alone: this one gets the permissions of any new file.
+    # Not by tempfile, whose files only their owner can read: this file gets the usual permissions.
     temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.part")
     file = open(temporary, "xb")  # noqa: SIM115
     try:
@@ -79,7 +79,7 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
 
 
 def _rename_to_new(temporary: Path, path: Path) -> None:
-    """Rename, unless somebody else has written `path` in the meantime."""
+    """Rename, unless another process has written `path` in the meantime."""
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -91,10 +91,10 @@ def _rename_to_new(temporary: Path, path: Path) -> None:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Let the new name reach the disk, too; not on Windows, where a directory cannot be opened."""
+    """Sync the directory with the new name; not on Windows, where a directory cannot be opened."""
     if os.name != "posix":
         return
-    with suppress(OSError):  # a directory that may not be listed, a file system that does not know how
+    with suppress(OSError):  # no permission to list the directory, or a file system without support
         descriptor = os.open(directory, os.O_RDONLY)
         try:
             os.fsync(descriptor)

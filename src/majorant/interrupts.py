@@ -1,11 +1,11 @@
-"""Ctrl-C: a flag that is looked at where work can be left off.
+"""Ctrl-C: a flag that long computations check between two steps.
 
-An exception out of the handler in the middle of a compiled function becomes a SystemError, and in the middle
-of an iteration leaves nothing to keep. So while a fit is going on the first Ctrl-C only sets a flag. Long
-work calls `check` between two steps: it raises `KeyboardInterrupt` there, if somebody further up
-has said by `ending_on` that the work may be left off, and wants it to be.
+An exception raised by a signal handler inside a compiled function becomes a SystemError, and inside an
+iteration loses the iterate. So during a fit the first Ctrl-C only sets a flag. Long computations call `check`
+between two steps; `check` raises `KeyboardInterrupt` if a caller has declared by `ending_on` that the
+computation may be interrupted, and the condition of that caller is true.
 
-The command line imports this before anything else: it imports little itself.
+The command line imports this module first, so its own imports are few.
 """
 
 from __future__ import annotations
@@ -22,43 +22,43 @@ if TYPE_CHECKING:
 
 __all__ = ["CtrlC", "check", "ending_on", "forget", "raise_and_remember", "undisturbed", "was_pressed"]
 
-_WANTED: ContextVar[tuple[Callable[[], bool], ...]] = ContextVar("_WANTED", default=())
+_CONDITIONS: ContextVar[tuple[Callable[[], bool], ...]] = ContextVar("_CONDITIONS", default=())
 
 _was_pressed = False
 
 
 @contextmanager
-def ending_on(wanted: Callable[[], bool]) -> Iterator[None]:
-    """Let `check` raise, in this thread and in those that get its context, from when this is true."""
-    token = _WANTED.set((*_WANTED.get(), wanted))
+def ending_on(condition: Callable[[], bool]) -> Iterator[None]:
+    """Let `check` raise as soon as `condition()` is true, in this thread and in threads with its context."""
+    token = _CONDITIONS.set((*_CONDITIONS.get(), condition))
     try:
         yield
     finally:
-        _WANTED.reset(token)
+        _CONDITIONS.reset(token)
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Let nothing here be left off: it measures what is to be kept."""
-    token = _WANTED.set(())
+    """Disable `check` inside: the computation evaluates the iterate that is kept."""
+    token = _CONDITIONS.set(())
     try:
         yield
     finally:
-        _WANTED.reset(token)
+        _CONDITIONS.reset(token)
 
 
 def check() -> None:
-    """Leave off here, by a `KeyboardInterrupt`, if that is wanted. Costs next to nothing if it is not."""
-    for wanted in _WANTED.get():
-        if wanted():
+    """Raise `KeyboardInterrupt` if an interruption is wanted. Cheap otherwise."""
+    for condition in _CONDITIONS.get():
+        if condition():
             raise KeyboardInterrupt
 
 
 class CtrlC:
-    """Turns the first Ctrl-C into a flag; the second one raises.
+    """Turns the first Ctrl-C into a flag; the second Ctrl-C raises.
 
-    One inside of another shares its flag. A handler of the caller's own, or another thread than the main one,
-    is left alone.
+    Nested contexts share the flag. The signal handler is not changed if the caller has set one, or outside
+    the main thread.
     """
 
     _outermost: CtrlC | None = None
@@ -70,12 +70,12 @@ class CtrlC:
 
     @property
     def pressed(self) -> bool:
-        """Whether it was."""
+        """Whether Ctrl-C was pressed."""
         return self._shared._presses > 0
 
     @property
     def pressed_again(self) -> bool:
-        """Whether it was pressed twice: then even what could be kept is not waited for."""
+        """Whether Ctrl-C was pressed twice: then nothing is kept."""
         return self._shared._presses > 1
 
     def __enter__(self) -> CtrlC:
@@ -102,7 +102,7 @@ class CtrlC:
 
 
 def raise_and_remember(number: int, frame: FrameType | None) -> None:
-    """The handler of a command: what goes wrong after it has raised is Ctrl-C's doing."""
+    """The handler of a command: an error after this handler has raised is a consequence of Ctrl-C."""
     global _was_pressed
     _was_pressed = True
     signal.default_int_handler(number, frame)
@@ -114,6 +114,6 @@ def was_pressed() -> bool:
 
 
 def forget() -> None:
-    """Another command begins."""
+    """Reset `was_pressed` for another command."""
     global _was_pressed
     _was_pressed = False

@@ -4,10 +4,10 @@ r"""The squared hinge loss, Eq. (eq:squaredHingeLoss), as a function of one numb
     (ρ²)'(v) = -2 max(1 - v, 0)                Eq. (eq:gradientsqhinge)
     (ρ²)'' ≤ 2                                 the curvature bound of Prop. (prp:sHingeLip)
 
-(The paper prints max{(1 - v)², 0} and max(2 (v - 1), 0); the forms above are the ones meant.)
+(The paper prints max{(1 - v)², 0} and max(2 (v - 1), 0); the formulas above are correct.)
 
 The functions are written so that the same few lines serve numpy arrays and, compiled, the
-scalar loops of `rows.kernels`: the mathematics of the loss stands here and nowhere else.
+scalar loops of `rows.kernels`: the loss is defined only here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SquaredHinge:
 
     @staticmethod
     def weighted_sum(v: Vector, s: Vector) -> tuple[float, Vector]:
-        """Σ_k s_k ρ²(v_k) and the slopes s_k (ρ²)'(v_k), with as few passes as can be; v is overwritten."""
+        """Σ_k s_k ρ²(v_k) and the slopes s_k (ρ²)'(v_k), with few passes over memory; v is overwritten."""
         slack = np.maximum(np.subtract(1.0, v, out=v), 0.0, out=v)
         slopes = s * slack
         value = float(slopes @ slack)

@@ -36,7 +36,7 @@ from majorant.status import Evaluated, Matrix, Vector
 # The most numbers (0.5 GiB) that a curvature matrix or its factor may have: p ≤ 8,192.
 MAX_DENSE_ENTRIES = 2**26
 
-# Up to this size LᵀSL is formed even for what products with L could do: it pays off within a few of them.
+# Up to this size LᵀSL is formed instead of products with L: it is faster after a few products.
 GRAM_SIZE = 1024
 
 
@@ -59,9 +59,9 @@ def penalty_weights(objective: Objective, theta: Vector) -> Vector:
 class DescentLemma(Majorant):
     """The same curvature in all directions and everywhere, Prop. (prp:sHingeLip).
 
-    A potential with a kink has no Lipschitz constant. It then stays as it is in the majorant, and its
-    proximal operator minimises the sum. With another `relative_step` than 1, `minimiser` goes that part of
-    the way; Φ falls up to a step of 2.
+    A potential with a kink has no Lipschitz constant. The majorant then contains the potential
+    itself, and its proximal operator minimises the sum. With another `relative_step` than 1, `minimiser`
+    takes that multiple of the step; Φ decreases up to a factor of 2.
     """
 
     def __init__(self, objective: Objective, relative_step: float = 1.0) -> None:
@@ -70,7 +70,7 @@ class DescentLemma(Majorant):
         self.mu = SquaredHinge.curvature_bound * squared_norm_bound(objective.rows) + objective.eta
         if objective.potential.smooth:
             self.mu += objective.potential.lipschitz * float(np.max(objective.factor))
-        self.mu = self.mu or 1.0  # no data and no penalty: every curvature will do
+        self.mu = self.mu or 1.0  # no data and no penalty: any curvature
 
     def minimiser(self, at: Evaluated) -> Vector:
         """θ - α∇Φ(θ), Eq. (eq:gradientDescent), proximally where φ has a kink."""
@@ -84,7 +84,7 @@ class DescentLemma(Majorant):
 
 
 class HalfQuadratic(Majorant):
-    """The curvature of the loss's bound, exactly, and of the potential's, feature by feature."""
+    """The exact curvature of the loss's bound and of the potential's bound for each feature."""
 
     @cached_property
     def loss_curvature(self) -> Matrix:
@@ -98,7 +98,7 @@ class HalfQuadratic(Majorant):
         return A
 
     def along(self, theta: Vector, D: Matrix) -> Matrix:
-        """DᵀA(θ)D for a few directions: by the matrix where it is small, else by a pass over the rows."""
+        """DᵀA(θ)D for a few directions: from the matrix if it is small, else by a pass over the rows."""
         objective = self.objective
         if objective.size <= min(GRAM_SIZE, objective.rows.n_samples):
             loss = D.T @ (self.loss_curvature @ D)
@@ -131,8 +131,8 @@ class Spectral(Majorant):
                 self.eigenvalues = singular**2
             else:
                 eigenvalues, self.P = eigh(factor, check_finite=False)
-                # What rounding puts below zero is zero. (Left there, it made the authors' own runs on w8a
-                # unstable.)
+                # Eigenvalues below zero are rounding errors, which made the authors' own runs on w8a
+                # unstable.
                 self.eigenvalues = np.maximum(eigenvalues, 0.0)
         self._epsilon = max(1e-12 * float(np.max(self.eigenvalues)), np.finfo(float).tiny)
 
@@ -164,7 +164,7 @@ def squared_norm_bound(rows: Rows) -> float:
     if p <= GRAM_SIZE:
         largest = float(eigvalsh(rows.gram(), subset_by_index=(p - 1, p - 1))[0])
         return largest * (1.0 + 1e-10)
-    # Lanczos approaches from below; within its tolerance of the truth, the margin puts us above.
+    # Lanczos converges from below; a margin of twice its tolerance gives an upper bound.
     tolerance = 2e-7
     operator = LinearOperator((p, p), matvec=rows.gram_product, dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(p)

@@ -1,4 +1,4 @@
-"""What a solver hands over: iterates while it runs, a `Result` with a reason when it stops."""
+"""The records of a solver: iterates while it runs, a `Result` with a reason when it stops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Matrix = NDArray[np.float64]
 
 
 class Status(Enum):
-    """Why a solver stopped. The value is the sentence a user reads."""
+    """The reason why a solver stopped. The value is the message for the user."""
 
     CONVERGED = "Converged: the certificate is within the tolerance."
     MAX_ITER = "The iteration limit was reached before the tolerance."
@@ -32,11 +32,11 @@ class Status(Enum):
 
     @property
     def converged(self) -> bool:
-        """Whether the result satisfies the tolerance that was asked for."""
+        """Whether the result satisfies the tolerance."""
         return self is Status.CONVERGED
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Status, (self.value,)  # skops asks for this; pickle, for what every Enum has
+        return Status, (self.value,)  # skops needs this; pickle would use Enum's own
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Iterate:
 
 @dataclass(frozen=True, eq=False)
 class Provisional(Iterate):
-    """A point inside a longer move: counted, timed and shown, but not yet a candidate for convergence."""
+    """A point inside a longer step: counted, timed and shown, but not tested for convergence."""
 
     value: float
 
@@ -57,22 +57,22 @@ class Provisional(Iterate):
 class Evaluated(Iterate):
     """An iterate with Φ(θ) and the gradient of the loss part at θ.
 
-    `carried` numbers were brought along from step to step and may hold the rounding of all of them; before
-    anything is claimed of such an iterate it is evaluated afresh.
+    `carried` numbers were updated from step to step and may contain the rounding errors of all steps; such an
+    iterate is evaluated again before its certificate is used.
     """
 
     value: float
     loss_gradient: Vector
     carried: bool = False
     lower_bound: float = -math.inf
-    """What is known of the minimum beside what θ itself proves: no Φ is below it."""
+    """A lower bound of Φ from earlier iterates or other computations."""
     candidate: bool = True
-    """Whether a run may end here. Zero is a local minimum of most potentials that are not convex."""
+    """Whether a run may end here. (0 is a local minimum for most potentials that are not convex.)"""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """How far θ is from optimal, in numbers that anyone can compute again.
+    """The distance of θ from optimality, in numbers that can be recomputed from θ alone.
 
     `gap` bounds (Φ(θ) - min Φ)/Φ(θ), both without the constant Σ c_i φ(0); it is nan where nothing bounds it
     (φ not convex). `stationarity` is a predicted decrease of Φ, relative to Φ: see `objective.py`.
@@ -156,7 +156,7 @@ class History(Sequence[Record]):
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What is left of a run: the point reached, why it stopped there, and the way to it."""
+    """The result of a run: the last iterate, the reason for stopping, and the history."""
 
     iterate: Evaluated
     status: Status

@@ -1,9 +1,9 @@
-"""The laws that every potential and every solver obeys, as checks for your own.
+"""The laws of potentials and solvers, as checks for your own classes.
 
     from majorant.testing import check_potential, check_solver
 
 Each raises an `AssertionError` that names the broken law. The project's tests run them on everything that
-is registered; run them on what you add.
+is registered; run them on the classes you add.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def small_problem(seed: int = 0, n: int = 60, p: int = 4) -> tuple[Matrix, Vecto
 
 
 def check_potential(potential: Potential) -> None:
-    """Assert that φ is even, that ψ is its half-quadratic weight, and all else it claims."""
+    """Assert the laws of a potential: φ is even, ψ is its half-quadratic weight, and all its attributes."""
     _law_even(potential)
     _law_derivative(potential)
     _law_weight(potential)
@@ -45,7 +45,7 @@ def check_potential(potential: Potential) -> None:
 
 
 def check_solver(solver: Solver, potential: Potential | None = None) -> None:
-    """Assert that the solver minimises Φ with that potential, or objects before it starts."""
+    """Assert that the solver minimises Φ with that potential, or raises an error before it starts."""
     X, y, s = small_problem()
     potential = Hyperbolic(lam=0.5, delta=0.1) if potential is None else potential
     objective = Objective(MemoryRows(X, y, s), potential, eta=0.1, penalty_factor=np.array([1.0, 0.5, 2, 0]))
@@ -64,7 +64,7 @@ def check_solver(solver: Solver, potential: Potential | None = None) -> None:
     if not solver.stochastic:
         assert result.status.converged, f"not converged: {result.certificate}"
     else:
-        # How far 200 epochs lead depends on the step; where they lead is tested for each by itself.
+        # The progress of 200 epochs depends on the step; other tests check the limit of each solver.
         assert values[-1] < values[0], "a stochastic solver made no progress"
     assert np.array_equal(runs[0].iterate.theta, runs[1].iterate.theta), "two runs with one seed differ"
 
@@ -75,7 +75,7 @@ def _law_objection(solver: Solver, objective: Objective) -> None:
         solve(solver, objective)
     except UnsuitableSolverError as error:
         message = str(error)
-    assert message, "a solver with an objection ran all the same"
+    assert message, "a solver with an objection ran nevertheless"
     assert solver.name in message, "the objection does not name the solver"
     assert "Solvers that accept this problem: '" in message, "the objection names no alternative"
 
@@ -84,7 +84,7 @@ def _law_objection(solver: Solver, objective: Objective) -> None:
 
 
 def _points(potential: Potential) -> Vector:
-    """Positive points around the potential's own scale, where it bends, and far outside."""
+    """Positive points around the scale of the potential, where it is curved, and far outside."""
     scale = potential.zero_width or 1.0
     return np.unique(np.concatenate([scale * np.geomspace(1e-3, 1e3, 61), np.geomspace(1e-2, 10.0, 25)]))
 

@@ -1,4 +1,4 @@
-"""Text from files: numbers by their spelling, and names that may hold anything, also orders to a terminal."""
+"""Text from files: the syntax of numbers, and names that may contain terminal control sequences."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["DECIMAL", "INTEGER", "first_twice", "printable"]
+__all__ = ["DECIMAL", "INTEGER", "first_duplicate", "printable"]
 
 DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-"""The numbers of all text formats: `float` takes more ("1_000", "nan", digits of other scripts)."""
+"""The numbers of all text formats: `float` accepts more ("1_000", "nan", digits of other scripts)."""
 INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-"""Those that an int64 holds, whatever the digits are."""
+"""Integers with so few digits that an int64 holds them."""
 
 # Controls (escape, bell, new line, …), line and paragraph separators.
 _CONTROLS = ("Cc", "Zl", "Zp")
-# Embeddings, overrides and isolates, by which a text is read in another order than it is stored in.
+# Embeddings, overrides and isolates, which change the order in which text is displayed.
 _REORDERING = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 
 def printable(text: str) -> str:
-    r"""The text on one line, without anything that a terminal or a browser would obey instead of showing it.
+    r"""The text on one line, without characters that control a terminal or a browser.
 
-    As many characters as before: a space stands for each that is not shown, "?" for half a surrogate pair
-    (which has no bytes). Letters, marks and signs of all scripts stay.
+    The length is the same: a space replaces each control character, "?" half a surrogate pair (which has no
+    bytes). Letters, marks and signs of all scripts stay.
 
     >>> printable("red\x1b[31m alert\x07\nnext line")
     'red [31m alert  next line'
@@ -31,17 +31,17 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     text = text.encode("utf-8", "replace").decode("utf-8")
-    return "".join(" " if _is_command(character) else character for character in text)
+    return "".join(" " if _is_control(character) else character for character in text)
 
 
-def _is_command(character: str) -> bool:
+def _is_control(character: str) -> bool:
     return unicodedata.category(character) in _CONTROLS or unicodedata.bidirectional(character) in _REORDERING
 
 
-def first_twice(names: Iterable[str]) -> str | None:
-    """The first name that has been there before; None if every one is there once.
+def first_duplicate(names: Iterable[str]) -> str | None:
+    """The first name that occurs a second time; None if all names differ.
 
-    >>> first_twice(["a", "b", "c", "b", "a"])
+    >>> first_duplicate(["a", "b", "c", "b", "a"])
     'b'
     """
     seen: set[str] = set()

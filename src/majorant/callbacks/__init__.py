@@ -1,8 +1,8 @@
-"""Callbacks: what happens between two iterations, outside the solver's clock.
+"""Callbacks: functions called between two iterations, outside the solver's clock.
 
-A callback is told when a run begins, of every iterate with its record, and when the run ends. Answering an
-iterate with a `Status` stops the run for that reason. A fit is one run, or one for every class against the
-rest: `for_problem` is then asked for a callback for each, since classes may be trained at the same time.
+A run calls `on_begin`, `on_iterate` with every iterate and its record, and `on_end`. A `Status` returned by
+`on_iterate` stops the run for that reason. A fit is one run, or one run for every class against the rest:
+`for_problem` then makes a callback for each, since classes may be trained at the same time.
 """
 
 from majorant.callbacks.base import Callback

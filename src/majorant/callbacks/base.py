@@ -1,4 +1,4 @@
-"""What every callback is, and what it may be told of the problem it watches."""
+"""The base class of callbacks, and the names of the problems of a fit."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Callback:
     """
 
     start_theta: Vector | None = None
-    """The θ to begin at: the driver looks here after `on_begin`."""
+    """The θ to start from: the driver reads it after `on_begin`."""
     best_theta: Vector | None = None
-    """The θ to keep instead of the last one: the driver looks here when a run has ended."""
+    """The θ to keep instead of the last one: the driver reads it at the end of a run."""
 
     def for_problem(self, classes: Sequence[Any], positive: Any) -> Callback:
         """The callback for one problem of a fit: itself, unless overridden.
@@ -39,20 +39,20 @@ class Callback:
         return self
 
     def on_begin(self, objective: Objective, tol: float) -> None:
-        """Before the first iterate."""
+        """Called before the first iterate."""
 
     def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
-        """After every iterate; return a `Status` to stop there."""
+        """Called after every iterate; a returned `Status` stops the run."""
         return None
 
     def on_end(self, result: Result) -> None:
-        """After the last iterate, whatever the reason."""
+        """Called after the last iterate, whatever the reason."""
 
 
 def can_begin_at(iterate: Evaluated, *, convex: bool) -> bool:
-    """Whether a run that ended here could go on from here.
+    """Whether a later run may start from this iterate.
 
-    A point underway to a minimum of something easier is no place to begin where there are many minima.
+    An iterate of an easier surrogate problem is no start where Φ has many minima.
     """
     return convex or bool(np.isfinite(iterate.loss_gradient).all())
 
@@ -63,7 +63,7 @@ def one_of_many(classes: Sequence[Any], positive: Any) -> bool:
 
 
 def name_of(classes: Sequence[Any], positive: Any) -> str:
-    """What to put before the lines of a problem, if there are several."""
+    """The prefix of a problem's lines if a fit has several problems."""
     if not one_of_many(classes, positive):
         return ""
     return f"class {positive!r} ({list(classes).index(positive) + 1} of {len(classes)})  "

@@ -1,4 +1,4 @@
-"""The iterate in a file, for a run that may be killed, and the way back from there."""
+"""Checkpoints: the iterate in a file, and runs that resume from there."""
 
 from __future__ import annotations
 
@@ -16,35 +16,37 @@ from numpy.typing import NDArray
 
 from majorant.callbacks.base import Callback, can_begin_at, one_of_many
 from majorant.errors import MajorantError
-from majorant.files import check_writable, replacing
+from majorant.files import atomic_write, check_writable
 from majorant.status import Evaluated, Record, Result, Status
 
 if TYPE_CHECKING:
     from majorant.objective import Objective
 
-# Problems are the same if these agree so far: the same rows in other blocks add up to other last digits.
+# The relative tolerance for equal problems: the same rows in other blocks have sums with other last digits.
 AGREEMENT = 1e-9
 
 
 class Checkpoint(Callback):
-    """Write the iterate to a file at regular intervals, and at the end, also if that is an error.
+    """Write the iterate to a file at regular intervals and at the end, also after an error.
 
-    The file is an .npz archive, replaced whole: a reader finds the last one or the one before, never a torn
-    one. ``numpy.load(path)["theta"]`` is θ = (w, β); beside it is what tells one problem from another. With a
-    problem for every class, each has a file of its own: of "fit.npz", the first class has "fit-0.npz".
+    The file is an .npz archive that is replaced as a whole: a reader finds the last checkpoint or the one
+    before, never a torn file. ``numpy.load(path)["theta"]`` is θ = (w, β); the other arrays identify the
+    problem. With a problem for every class, each has a file of its own: for "fit.npz", the first class has
+    "fit-0.npz".
 
-    ``SparseSVC().fit(X, y, checkpoint="fit.npz")`` makes one that resumes, and removes the file at the end.
+    ``SparseSVC().fit(X, y, checkpoint="fit.npz")`` makes a checkpoint that resumes, and removes the file at
+    the end.
 
     Parameters
     ----------
     path : path
     every : float, default=60.0
-        Seconds between two writings.
+        Seconds between two checkpoints.
     resume : bool, default=False
-        Begin at the θ of the file, if there is one. It must be of the same problem: rows, labels, weights and
-        penalty; another solver, `tol` or `max_iter` may go on from it. Where Φ is convex, the end is the
-        same as without interruption, within `tol`; where it is not, the descent goes on in the same valley.
-        Stochastic solvers begin their schedule of steps anew.
+        Start from the θ of the file, if the file exists. It must be of the same problem: rows, labels,
+        weights and penalty; solver, `tol` and `max_iter` may differ. Where Φ is convex, the result is the
+        same as without interruption, within `tol`; elsewhere the descent continues towards the same local
+        minimum. Stochastic solvers restart their schedule of steps.
     """
 
     def __init__(self, path: str | os.PathLike[str], every: float = 60.0, *, resume: bool = False) -> None:
@@ -54,18 +56,18 @@ class Checkpoint(Callback):
         self._last = -math.inf
         self._problem: dict[str, NDArray[Any]] = {}
         self._convex = True
-        # Shared with the twins of all classes: what was written, and the last θ that was not.
+        # Shared by the copies for all classes: the files written, and each last θ not yet written.
         self._written: set[Path] = set()
         self._unwritten: dict[Path, tuple[NDArray[np.float64], dict[str, NDArray[Any]]]] = {}
 
     def for_problem(self, classes: Sequence[Any], positive: Any) -> Callback:
-        twin = copy(self)
+        other = copy(self)
         if one_of_many(classes, positive):
-            twin.path = self.path.with_stem(f"{self.path.stem}-{list(classes).index(positive)}")
-        return twin
+            other.path = self.path.with_stem(f"{self.path.stem}-{list(classes).index(positive)}")
+        return other
 
     def on_begin(self, objective: Objective, tol: float) -> None:
-        check_writable(self.path, overwrite=True)  # not to say so after an hour
+        check_writable(self.path, overwrite=True)  # before the work, not after it
         self._problem, self._convex = _problem(objective), objective.potential.convex
         self.start_theta = self._read() if self.resume and self.path.exists() else None
         self._last = time.monotonic()
@@ -82,25 +84,25 @@ class Checkpoint(Callback):
         self._write(self.path)
 
     def save(self) -> None:
-        """Write what was not written yet: the fit has ended early."""
+        """Write the iterates not yet written, after a fit that ended early."""
         for path in list(self._unwritten):
             self._write(path)
 
     def remove(self) -> None:
-        """Remove what was written: the run is over, and its result is elsewhere."""
+        """Remove the files written: the run is complete."""
         for path in self._written:
             with suppress(FileNotFoundError):
                 path.unlink()
 
     @property
     def written(self) -> bool:
-        """Whether there is anything to go on from."""
+        """Whether there is a file to resume from."""
         return any(path.exists() for path in self._written)
 
     def _write(self, path: Path) -> None:
         theta, problem = self._unwritten[path]
         arrays: dict[str, Any] = {"theta": theta, **problem}
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             np.savez(file, **arrays)
         del self._unwritten[path]
         self._written.add(path)
@@ -110,9 +112,9 @@ class Checkpoint(Callback):
         try:
             with np.load(self.path, allow_pickle=False) as file:
                 found = {name: file[name] for name in ("theta", *self._problem)}
-        except Exception as error:  # what numpy raises for another file has many names
+        except Exception as error:  # numpy raises many types for other files
             raise MajorantError(
-                f"{str(self.path)!r} is no checkpoint to go on from: remove it, or name another file"
+                f"{str(self.path)!r} is no checkpoint to resume from: remove it, or name another file"
             ) from error
         if not _same(found, self._problem):
             raise MajorantError(
@@ -124,7 +126,7 @@ class Checkpoint(Callback):
 
 
 def _problem(objective: Objective) -> dict[str, NDArray[Any]]:
-    """Numbers that tell a problem from others: what its rows add up to, and its penalty at a few points."""
+    """Numbers that identify a problem: sums over its rows, and its penalty at a few points."""
     rows = objective.classes
     points = np.geomspace(1e-6, 1e3, 10)
     return {
@@ -147,6 +149,6 @@ def _same(found: Mapping[str, NDArray[Any]], problem: Mapping[str, NDArray[Any]]
     plain = ("weight", "squares", "penalty", "factor")
     if not all(np.allclose(found[name], problem[name], rtol=AGREEMENT, atol=0.0) for name in plain):
         return False
-    # A gradient may cancel to next to nothing: it is compared with what it can be at most.
+    # Terms of a gradient may cancel: the tolerance is relative to the largest possible gradient.
     largest = 2.0 * np.sqrt(np.outer(problem["weight"], problem["squares"]))
     return bool(np.all(np.abs(found["gradient"] - problem["gradient"]) <= AGREEMENT * largest))

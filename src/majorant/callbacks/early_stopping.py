@@ -1,4 +1,4 @@
-"""Stop when rows that are not trained on say that it gets no better."""
+"""Stop when the score of validation rows no longer improves."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ if TYPE_CHECKING:
 
 
 class EarlyStopping(Callback):
-    """Stop when the model gets no better on other rows, and keep the one that was best there.
+    """Stop when the score of validation rows no longer improves, and keep the iterate with the best score.
 
-    What is best is the accuracy on the validation rows; of a class against the rest, the mean of the accuracy
-    on that class and of that on the rest, since "never this class" is right for most rows. Of equally good
-    models, the last is kept. Where the best is not the last one, a run that has converged or stalled has the
-    status `Status.STOPPED`, unless the best one is within the tolerance as well.
+    The score is the accuracy on the validation rows; for a class against the rest, the mean of the accuracies
+    on that class and on the rest, since "never this class" is right for most rows. Of iterates with equal
+    scores the last is kept. If the kept iterate is not the last one, a run that has converged or stalled has
+    the status `Status.STOPPED`, unless the kept iterate is within the tolerance as well.
 
     Parameters
     ----------
     X : array or sparse matrix (n_samples, n_features)
-        Validation rows, prepared (scaled, …) like those that are trained on.
+        Validation rows, preprocessed like the training rows.
     y : array (n_samples,)
         Their labels; without an estimator, 1 and anything else.
     patience : int, default=5
-        Stop after this number of iterations without improvement. Those that leave θ as it was do not count.
+        Stop after this number of iterations without improvement. Iterations that do not change θ do not
+        count.
     tol : float, default=0.0
-        Only scores higher by more than this count as an improvement.
+        The smallest increase of the score that counts as an improvement.
     sample_weight : array (n_samples,), optional
         Weights of the validation rows.
 
@@ -70,7 +71,7 @@ class EarlyStopping(Callback):
         self.by_class: dict[Any, EarlyStopping] = {}
         self._codes: NDArray[np.intp] = (self.y == 1).astype(np.intp)
         self._balanced = False
-        self._asked: EarlyStopping | None = None
+        self._parent: EarlyStopping | None = None
         self._reset()
 
     def _reset(self) -> None:
@@ -85,7 +86,7 @@ class EarlyStopping(Callback):
             raise MajorantError(
                 f"EarlyStopping has validation rows with labels that are not trained on: {unknown}"
             )
-        # Clones of an estimator share their callbacks and may be fitted at the same time.
+        # Clones of an estimator share callbacks and may be fitted at the same time.
         watcher = copy(self)
         watcher._balanced = one_of_many(classes, positive)
         if positive is None:
@@ -98,7 +99,7 @@ class EarlyStopping(Callback):
                 self.by_class = {}
             self.by_class[positive] = watcher
         else:
-            watcher._asked = self
+            watcher._parent = self
         return watcher
 
     def on_begin(self, objective: Objective, tol: float) -> None:
@@ -124,11 +125,11 @@ class EarlyStopping(Callback):
         return Status.STOPPED if self._waited >= self.patience else None
 
     def on_end(self, result: Result) -> None:
-        if self._asked is not None:
-            self._asked.best_theta, self._asked.best_score = self.best_theta, self.best_score
+        if self._parent is not None:
+            self._parent.best_theta, self._parent.best_score = self.best_theta, self.best_score
 
     def score(self, theta: Vector) -> float:
-        """What is compared: the accuracy of θ on the validation rows (see above for one class of many)."""
+        """The accuracy of θ on the validation rows; balanced for one class of many."""
         rows = theta.reshape(-1, self.X.shape[1] + 1)
         decisions = self.X @ rows[:, :-1].T + rows[:, -1]
         predicted = decisions.argmax(axis=1) if len(rows) > 1 else (decisions[:, 0] > 0.0).astype(np.intp)

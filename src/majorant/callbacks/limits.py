@@ -1,4 +1,4 @@
-"""How long a run may take."""
+"""A limit for the time of a run."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from majorant.status import Evaluated, Record, Status
 
 
 class TimeLimit(Callback):
-    """Stop after `seconds` seconds of solver time (callbacks and measuring not counted).
+    """Stop after `seconds` seconds of solver time (without callbacks and evaluation).
 
-    With a problem for every class, each of them has that time.
+    With a problem for every class, each problem has that time.
     """
 
     def __init__(self, seconds: float) -> None:

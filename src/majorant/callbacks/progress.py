@@ -1,4 +1,4 @@
-"""How far a run has come: lines, or a bar."""
+"""The progress of runs: lines, or bars on a terminal."""
 
 from __future__ import annotations
 
@@ -19,27 +19,32 @@ from majorant.status import Evaluated, Record, Result, Status
 if TYPE_CHECKING:
     from majorant.objective import Objective
 
-# Seconds before the first bar is drawn (most fits are over by then), and between two drawings.
+# Seconds before the first bar is drawn (most fits have ended by then), and between two updates.
 BEFORE_DRAWING = 0.5
 BETWEEN_DRAWINGS = 0.1
-# Seconds between two lines, where nothing can be drawn.
+# Seconds between two lines where bars cannot be drawn.
 EVERY = 3.0
 
 
-class Progress(Callback):
-    """A line per iteration, or every `every` seconds, on a stream: how far, on a log10 scale."""
+class _LabelledCallback(Callback):
+    """A callback whose lines begin with the class of the problem, if a fit has several problems."""
+
+    _label = ""
+
+    def for_problem(self, classes: Sequence[Any], positive: Any) -> Callback:
+        other = copy(self)
+        other._label = name_of(classes, positive)
+        return other
+
+
+class Progress(_LabelledCallback):
+    """A line per iteration, or every `every` seconds, on a stream; the fraction is on a log10 scale."""
 
     def __init__(self, every: float = 0.0, stream: TextIO | None = None) -> None:
         self.every = every
         self.stream = stream
-        self._label = ""
         self._tol = 0.0
         self._last = -math.inf
-
-    def for_problem(self, classes: Sequence[Any], positive: Any) -> Callback:
-        twin = copy(self)
-        twin._label = name_of(classes, positive)
-        return twin
 
     def on_begin(self, objective: Objective, tol: float) -> None:
         self._tol = tol
@@ -63,38 +68,32 @@ class Progress(Callback):
         print(self._label + line, file=self.stream or sys.stderr, flush=True)
 
 
-class LiveProgress(Callback):
-    """A bar on a log10 scale from a certificate of 1 to `tol`, and a line when all is done.
+class LiveProgress(_LabelledCallback):
+    """A bar on a log10 scale from a certificate of 1 to `tol`, and a line at the end.
 
-    On a terminal the bar is drawn in place (one for each class that is being trained) once half a second has
-    passed, and goes away. Elsewhere there is a line every few seconds.
+    On a terminal the bar (one for each class in training) appears after half a second and disappears at the
+    end. Elsewhere there is a line every few seconds.
 
     Parameters
     ----------
     every : float, default=3.0
         Seconds between two lines where there is no terminal.
     stream : text stream, optional
-        Where to; by default stderr.
+        By default stderr.
     """
 
     def __init__(self, every: float = 3.0, stream: TextIO | None = None) -> None:
-        self._display = _Display(every, stream)
-        self._label = ""
+        self._display = ProgressDisplay(every, stream)
         self._tol = 0.0
         self._reached = 0.0
 
-    def for_problem(self, classes: Sequence[Any], positive: Any) -> Callback:
-        twin = copy(self)
-        twin._label = name_of(classes, positive)
-        return twin
-
     def open(self) -> Self:
-        """Keep the display for several runs, up to `close`."""
+        """Keep the display for several runs, until `close`."""
         self._display.begin()
         return self
 
     def close(self, line: str = "") -> None:
-        """End what `open` began, with this line, also if a run has failed."""
+        """Close the display with this line, also if a run has failed."""
         self._display.end(line, all_runs=True)
 
     def on_begin(self, objective: Objective, tol: float) -> None:
@@ -102,7 +101,7 @@ class LiveProgress(Callback):
         self._display.begin()
 
     def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
-        # A certificate may rise for a while; a bar that shrinks would say that work was lost.
+        # A certificate may increase for a while; the bar never shrinks.
         fraction = progress_fraction(record.certificate.error, self._tol)
         self._reached = max(self._reached, fraction)
         state = f"iteration {record.iteration}  {record.certificate}  non-zeros {record.nonzeros}"
@@ -110,7 +109,7 @@ class LiveProgress(Callback):
         return None
 
     def on_pass(self, state: Pass) -> None:
-        """Between two blocks of rows that are read from a disk: how far this pass is."""
+        """Show the progress of a pass, between two blocks of rows that are read from a disk."""
         self._display.show_pass(state)
 
     def on_end(self, result: Result) -> None:
@@ -119,9 +118,9 @@ class LiveProgress(Callback):
 
 
 class ModelsProgress:
-    """A bar that counts the models of a path, or of all folds; lines where there is no terminal.
+    """A bar that counts the models of a path, or of all folds; lines without a terminal.
 
-    Where rows are read block by block, it says how far a pass is as well.
+    For rows that are read block by block, it shows the progress of each pass as well.
 
     >>> with ModelsProgress(100, shown=False) as progress:
     ...     progress.advance("3 features")
@@ -129,17 +128,17 @@ class ModelsProgress:
     Parameters
     ----------
     total : int
-        How many models there will be, at most. May be set later, before the first of them: the rows are
-        looked through before it is known.
+        The largest number of models. May be set later, before the first model: a pass over the rows may
+        come first.
     shown : bool, default=True
-        False: say nothing.
+        False: no output.
     stream : text stream, optional
-        Where to; by default stderr.
+        By default stderr.
     """
 
     def __init__(self, total: int = 0, *, shown: bool = True, stream: TextIO | None = None) -> None:
         self.total, self.shown = total, shown
-        self._display = _Display(EVERY, stream)
+        self._display = ProgressDisplay(EVERY, stream)
         self._lock = threading.Lock()
         self._done = 0
         self._watching = between_blocks(self._display.show_pass) if shown else nullcontext()
@@ -155,7 +154,7 @@ class ModelsProgress:
         self._display.end("", all_runs=True)
 
     def advance(self, state: str = "") -> None:
-        """Count one more model; `state` is what there is to say of it."""
+        """Count a finished model, with a description of it."""
         if not self.shown:
             return
         with self._lock:
@@ -165,8 +164,8 @@ class ModelsProgress:
         self._display.show(0, "", done / self.total, f"model {done} of {self.total}  {state}", seconds)
 
 
-class _Display:
-    """Where the bars of all runs under way are drawn; it closes when the last of them has ended."""
+class ProgressDisplay:
+    """The bars of all current runs; the display closes when the last run has ended."""
 
     def __init__(self, every: float, stream: TextIO | None) -> None:
         self.every, self.stream = every, stream
@@ -179,7 +178,7 @@ class _Display:
         self._latest: tuple[int, str, float, str] = (0, "", 0.0, "")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Display, (self.every, self.stream)  # a lock and a terminal stay in their process
+        return ProgressDisplay, (self.every, self.stream)  # a lock and a terminal cannot be pickled
 
     @property
     def _file(self) -> TextIO:
@@ -190,16 +189,19 @@ class _Display:
         """Whether bars can be redrawn in place."""
         return self._file.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
-    def begin(self) -> None:
+    def begin(self, line: str = "") -> None:
+        """Start a run; without a terminal, the first run prints the line, if there is one."""
         with self._lock:
             if self._runs == 0:
+                if line and not self._drawn:
+                    print(line, file=self._file, flush=True)
                 first = BEFORE_DRAWING - BETWEEN_DRAWINGS if self._drawn else 0.0
                 self._since = time.monotonic()
                 self._shown = self._since + first
             self._runs += 1
 
     def show_pass(self, state: Pass) -> None:
-        """Add to what was shown last how far a pass is."""
+        """Show the progress of a pass after the latest state."""
         run, label, fraction, text = self._latest
         reading = f"pass {state.number}: {state.done / state.blocks:.0%} of {state.expected:.2g} s"
         seconds = time.monotonic() - self._since
@@ -208,6 +210,7 @@ class _Display:
     def show(
         self, run: int, label: str, fraction: float, state: str, seconds: float, *, latest: bool = True
     ) -> None:
+        """Show the state of a run, if enough time has passed since the last update."""
         with self._lock:
             if latest:
                 self._latest = run, label, fraction, state
@@ -231,14 +234,14 @@ class _Display:
         self._bars.update(self._tasks[run], completed=fraction, state=state)
 
     def remove(self, run: int) -> None:
-        """Forget the bar of a run."""
+        """Remove the bar of a run."""
         with self._lock:
             self._latest = (0, "", 0.0, "")
             if run in self._tasks:
                 self._bars.remove_task(self._tasks.pop(run))
 
     def end(self, line: str, *, all_runs: bool = False) -> None:
-        """One run less; after the last, the line is printed, if there is one."""
+        """End a run; after the last one, close the display and print the line, if there is one."""
         with self._lock:
             self._runs = 0 if all_runs else self._runs - 1
             if self._runs > 0:
@@ -251,7 +254,7 @@ class _Display:
 
 
 def _make_bars(file: TextIO) -> Any:
-    """Bars that are drawn when told to: a thread that redraws them would take time from the solver."""
+    """Bars without automatic refresh: a refreshing thread would take time from the solver."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -266,12 +269,12 @@ def _make_bars(file: TextIO) -> Any:
 
 
 def last_line(status: Status, certificate: str, n_iter: int) -> str:
-    """What is printed when all is done."""
+    """The line that is printed at the end."""
     return f"{status.value} ({certificate}, {n_iter} iteration{'' if n_iter == 1 else 's'})"
 
 
 def progress_fraction(error: float, tol: float) -> float:
-    """How much of the way from a certificate of 1 to `tol` is done, on a log10 scale."""
+    """The progress from a certificate of 1 to `tol`, as a fraction on a log10 scale."""
     if error <= tol:
         return 1.0
     if not 0.0 < tol < 1.0 or not math.isfinite(error):

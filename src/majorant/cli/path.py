@@ -114,7 +114,7 @@ def _write(models: list[Model], out: Path, *, force: bool) -> None:
     """A row per model and class: λ, class, intercept, and the features that any model uses."""
     import numpy as np
 
-    from majorant.files import replacing
+    from majorant.files import atomic_write
 
     used = np.unique(np.concatenate([model.estimator.support_ for model in models])).astype(int)
     names = models[0].names
@@ -128,5 +128,5 @@ def _write(models: list[Model], out: Path, *, force: bool) -> None:
         positive = labels if len(labels) > 2 else labels[1:]
         for label, intercept, row in zip(positive, estimator.intercept_.tolist(), coef, strict=True):
             writer.writerow([repr(estimator.lam_), label, repr(intercept), *map(repr, row)])
-    with replacing(out, overwrite=force) as file:
+    with atomic_write(out, overwrite=force) as file:
         file.write(text.getvalue().encode())

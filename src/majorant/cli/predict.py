@@ -58,9 +58,9 @@ def predict(
         out = STDOUT
         typer.echo("".join(lines_of(labels, values)), nl=False)
     elif out is not None:
-        from majorant.files import replacing
+        from majorant.files import atomic_write
 
-        with replacing(out, overwrite=force) as file:
+        with atomic_write(out, overwrite=force) as file:
             file.writelines(line.encode() for line in lines_of(labels, values))
         output.facts["predictions"] = str(out)
         output.say(f"Labels written to {out}")

@@ -204,9 +204,9 @@ def predict_by_blocks(
     elif out == STDOUT:
         told = _tell(source, model, output, lambda text: typer.echo(text, nl=False), scores=scores)
     else:
-        from majorant.files import replacing
+        from majorant.files import atomic_write
 
-        with replacing(out, overwrite=force) as file:
+        with atomic_write(out, overwrite=force) as file:
             told = _tell(source, model, output, lambda text: file.write(text.encode()), scores=scores)
         output.facts["predictions"] = str(out)
         output.say(f"Labels written to {out}")

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 
 from majorant.datasets.hashes import why_not
 from majorant.errors import DownloadError
-from majorant.files import replacing
+from majorant.files import atomic_write
 
 __all__ = ["Report", "download"]
 
@@ -243,7 +243,7 @@ class _Part:
             length = mark = ""
         version = _Version(self.url, mark, int(length) if length.isdigit() else None)
         if mark:  # without a mark the rest may belong to another version
-            with replacing(self.note) as file:
+            with atomic_write(self.note) as file:
                 file.write(json.dumps(asdict(version)).encode())
         return version
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from majorant.errors import DataFileError
-from majorant.text import first_twice
+from majorant.text import first_duplicate
 
 __all__ = ["Found", "Wanted", "choose_columns", "listed", "reason"]
 
@@ -57,7 +57,7 @@ def choose_columns(
 
     The label is left out of the features also where it is not wanted.
     """
-    if (twice := first_twice(names)) is not None:
+    if (twice := first_duplicate(names)) is not None:
         raise DataFileError(f"two columns have the name {twice!r}: rename one of them", path, line)
     places = {name: position for position, name in enumerate(names)}
     dropped = set()

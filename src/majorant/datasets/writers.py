@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from majorant.datasets.content import COMPRESSIONS
 from majorant.errors import MajorantError
-from majorant.files import replacing
+from majorant.files import atomic_write
 
 __all__ = ["write_libsvm"]
 
@@ -51,7 +51,7 @@ def write_libsvm(path: str | os.PathLike[str], X: Any, y: ArrayLike, *, overwrit
     if X.shape[0] != len(y) or not len(y):
         raise MajorantError(f"{X.shape[0]} rows and {len(y)} labels: there must be as many, and at least one")
     compressed = COMPRESSIONS.get(PurePath(path).suffix.lower(), _as_it_is)
-    with replacing(path, overwrite=overwrite) as file, compressed(file, "wb") as stream:
+    with atomic_write(path, overwrite=overwrite) as file, compressed(file, "wb") as stream:
         for text in _texts(X, y):
             stream.write(text)
 

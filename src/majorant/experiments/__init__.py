@@ -1,10 +1,10 @@
 """The paper's experiments, run again: `majorant reproduce`.
 
-From the protocol as data (`protocol.py`) follow the cells (`plan.py`); the runner does those that are not in
-the results yet; tables, claims and figures are functions of the results alone, which they ask through
-`outcomes.py`. The paper's own figures are in `printed.py`.
+`study.py` describes the experiments, `plan.py` lists their runs, and `runner.py` executes the runs without a
+record in the results (`results.py`). Tables, claims and figures are functions of the records
+(`study_results.py`) and of the paper's printed numbers (`paper.py`).
 """
 
-from majorant.experiments.protocol import PAPER, QUICK, DataSet, Method, Regulariser, Study, Task
+from majorant.experiments.study import PAPER, QUICK, DataSet, Method, Regulariser, Run, Study
 
-__all__ = ["PAPER", "QUICK", "DataSet", "Method", "Regulariser", "Study", "Task"]
+__all__ = ["PAPER", "QUICK", "DataSet", "Method", "Regulariser", "Run", "Study"]

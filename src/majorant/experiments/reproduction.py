@@ -1,4 +1,4 @@
-"""`majorant reproduce`: run a study, and write what it shows."""
+"""`majorant reproduce`: run a study, and write its tables, checks and figures."""
 
 from __future__ import annotations
 
@@ -6,119 +6,119 @@ import difflib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from majorant.errors import MajorantError, OutputError
-from majorant.experiments.agreement import all_agreements
-from majorant.experiments.claims import all_claims
-from majorant.experiments.document import markdown, plain_table
-from majorant.experiments.outcomes import Outcomes
-from majorant.experiments.page import page
+from majorant.experiments.claims import CLAIMS, run_checks
+from majorant.experiments.comparison import COMPARISONS
+from majorant.experiments.output import markdown, page, plain_table
 from majorant.experiments.plan import LABELS
-from majorant.experiments.progress import Progress, Silent
-from majorant.experiments.protocol import PAPER, QUICK, Study
 from majorant.experiments.results import Results
-from majorant.experiments.runner import available_part, run_study
+from majorant.experiments.runner import StudyProgress, available_part, run_study
+from majorant.experiments.study import PAPER, QUICK, Study
+from majorant.experiments.study_results import StudyResults
 from majorant.experiments.tables import all_tables
-from majorant.files import replacing
+from majorant.files import atomic_write
 
 __all__ = ["reproduce"]
 
 
-class Voice(Protocol):
-    """What a command says: see `majorant.cli.output.Output`."""
+class CommandOutput(Protocol):
+    """The output of a command: see `majorant.cli.output.Output`."""
 
     options: Any
 
     def say(self, text: str) -> None:
-        """A line for people."""
+        """Print a line."""
 
     def warn(self, text: str) -> None:
-        """A line that must not be lost."""
+        """Print a warning."""
 
     def finish(self, **facts: Any) -> None:
-        """The facts, for programs."""
+        """Print the facts as JSON, if asked for."""
 
 
 def reproduce(
     out: Path,
-    voice: Voice,
+    output: CommandOutput,
     *,
     quick: bool = False,
     jobs: int | None = None,
     only: Sequence[str] = (),
     download: bool = True,
     fresh: bool = False,
-) -> Outcomes:
-    """Run what is not in the results yet, then write tables and verdicts.
+) -> StudyResults:
+    """Execute the runs that are missing from the results, then write tables and checks.
 
     Parameters
     ----------
     out : path
-        The directory for `results.jsonl` and what is made of it; made if it is not there.
-    voice : Voice
-        Whom to tell.
+        The directory for `results.jsonl` and the documents; created if it does not exist.
+    output : CommandOutput
+        The output of the command.
     quick : bool
         The small study instead of the full one.
     jobs : int, optional
-        Cells at the same time; by default as many as there are cores.
+        The number of runs at the same time; by default the number of cores.
     only : sequence of str
-        The paper's labels of what is wanted; by default everything.
+        The paper's labels of the tables and figures to make; by default all.
     download : bool
-        Whether to fetch data that are not on this machine.
+        Whether to download data sets that are not on this machine.
     fresh : bool
-        Whether to forget the results that are in the directory.
+        Whether to discard the results in the directory.
 
     Returns
     -------
-    Outcomes
+    StudyResults
     """
-    study = _chosen(QUICK if quick else PAPER, only)
-    with _alone_in(out):
-        return _reproduce(study, out, voice, jobs=jobs or _cores(), download=download, fresh=fresh)
+    study = _select(QUICK if quick else PAPER, only)
+    with _locked(out):
+        path = out / "results.jsonl"
+        if fresh:
+            path.unlink(missing_ok=True)
+        records = Results(path)
+        study, missing = available_part(study, download=download)
+        for sentence in missing.values():
+            output.warn(sentence)
+        if not study.data:
+            raise MajorantError(
+                "none of the paper's data sets is on this machine: put one where the warnings say, or try "
+                "--quick, which uses generated rows then"
+            )
+        progress = StudyProgress(shown=output.options.talkative)
+        try:
+            results = run_study(study, records, jobs=jobs or _count_cores(), progress=progress)
+        except KeyboardInterrupt:
+            output.warn(f"{len(records)} cells are done and kept: the same command resumes from there")
+            raise
+        _write(results, out, output, missing)
+    return results
 
 
-def _reproduce(study: Study, out: Path, voice: Voice, *, jobs: int, download: bool, fresh: bool) -> Outcomes:
-    results = _open(out, fresh=fresh)
-    study, missing = available_part(study, download=download)
-    for sentence in missing.values():
-        voice.warn(sentence)
-    if not study.data:
-        raise MajorantError(
-            "none of the paper's data sets is on this machine: put one where the warnings say, or try "
-            "--quick, which goes on with data that are made up"
-        )
-    progress = Progress() if voice.options.talkative else Silent()
-    try:
-        plan, results = run_study(study, results, jobs=jobs, progress=progress)
-    except KeyboardInterrupt:
-        voice.warn(f"{len(results)} cells are done and kept: the same command goes on from there")
-        raise
-    outcomes = Outcomes(plan, results)
+def _write(results: StudyResults, out: Path, output: CommandOutput, missing: dict[str, str]) -> None:
     document, report = out / "reproduction.md", out / "reproduction.html"
-    for path, text in ((document, markdown(outcomes, missing)), (report, page(outcomes, missing))):
-        with replacing(path) as file:
+    for path, text in ((document, markdown(results, missing)), (report, page(results, missing))):
+        with atomic_write(path) as file:
             file.write(text.encode())
-    for table in all_tables(outcomes):
-        voice.say("\n" + plain_table(table))
-    verdicts = [] if study.labels else [*all_agreements(outcomes), *all_claims(outcomes)]
-    for verdict in verdicts:
-        voice.say(f"\n{verdict}.")
-    voice.say(f"\nWritten to {document} and {report}")
-    voice.finish(
-        study=study.name,
-        cells=len(results),
+    for table in all_tables(results):
+        output.say("\n" + plain_table(table))
+    checks = [] if results.study.labels else run_checks([*COMPARISONS, *CLAIMS], results)
+    for check in checks:
+        output.say(f"\n{check}.")
+    output.say(f"\nWritten to {document} and {report}")
+    output.finish(
+        study=results.study.name,
+        cells=len(results.records),
         missing=missing,
-        verdicts=[{"statement": v.statement, "holds": v.holds, "because": v.because} for v in verdicts],
+        verdicts=[asdict(check) for check in checks],
         document=str(document),
         report=str(report),
     )
-    return outcomes
 
 
-def _chosen(study: Study, labels: Sequence[str]) -> Study:
+def _select(study: Study, labels: Sequence[str]) -> Study:
     for label in labels:
         if label not in LABELS:
             close = difflib.get_close_matches(label, LABELS, n=1)
@@ -128,8 +128,8 @@ def _chosen(study: Study, labels: Sequence[str]) -> Study:
 
 
 @contextmanager
-def _alone_in(out: Path) -> Iterator[None]:
-    """Keep a second run out of the directory, whose results both would write."""
+def _locked(out: Path) -> Iterator[None]:
+    """Lock the directory against a second process that would write the same results."""
     if out.exists() and not out.is_dir():
         raise OutputError(f"{str(out)!r} is a file, not a directory to write to")
     out.mkdir(parents=True, exist_ok=True)
@@ -148,12 +148,5 @@ def _alone_in(out: Path) -> Iterator[None]:
         yield
 
 
-def _open(out: Path, *, fresh: bool) -> Results:
-    path = out / "results.jsonl"
-    if fresh:
-        path.unlink(missing_ok=True)
-    return Results(path)
-
-
-def _cores() -> int:
+def _count_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

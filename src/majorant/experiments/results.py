@@ -1,7 +1,7 @@
-"""The results of a study: a file of JSON lines, one for each cell that is done, appended whole.
+"""The records of a study in a file.
 
-A line is on the disk before its cell counts as done, so a run that was killed goes on where it stopped. What
-a kill may leave is half a line at the end: it is cut off, and its cell done again.
+The file has a line of JSON for each run that is done. A line is on the disk before its run counts as done, so
+a study that was killed resumes where it stopped. A torn last line is cut off, and its run done again.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from majorant.errors import OutputError
-from majorant.experiments.protocol import Task, from_plain
+from majorant.experiments.study import Run
 
-__all__ = ["Results"]
+__all__ = ["Results", "RunRecord"]
+
+RunRecord = dict[str, Any]
 
 
 class Results:
-    """Records by the keys of their tasks, in memory and (with a path) in a file."""
+    """Records by the keys of their runs, in memory and (with a path) in a file."""
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = None if path is None else Path(path)
-        self._records: dict[str, dict[str, Any]] = {}
-        self._whole = 0
-        """The number of bytes of the file that are whole lines."""
+        self._records: dict[str, RunRecord] = {}
+        self._size = 0
+        """The number of bytes of the file that are complete lines."""
         if self.path is not None and self.path.exists():
             self._read(self.path)
 
@@ -39,35 +41,35 @@ class Results:
                 except (ValueError, KeyError, TypeError):
                     raise OutputError(
                         f"line {number} of {str(path)!r} is no result of this program: name another "
-                        "directory, or begin anew with --fresh"
+                        "directory, or start again with --fresh"
                     ) from None
-                self._whole += len(line)
+                self._size += len(line)
 
-    def _keep(self, record: dict[str, Any]) -> None:
-        from_plain(record["task"])  # what is no task is no record either
+    def _keep(self, record: RunRecord) -> None:
+        Run.from_dict(record["task"])  # raises if the line is no record
         self._records[record["key"]] = record
 
-    def add(self, record: dict[str, Any]) -> None:
-        """Keep a record; when this returns, it is on the disk."""
+    def add(self, record: RunRecord) -> None:
+        """Keep a record; it is on the disk when this returns."""
         if self.path is not None:
             line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
             with open(self.path, "ab") as file:
-                file.truncate(self._whole)
+                file.truncate(self._size)
                 file.write(line)
                 file.flush()
                 os.fsync(file.fileno())
-            self._whole += len(line)
+            self._size += len(line)
         self._keep(record)
 
-    def __contains__(self, task: Task) -> bool:
-        return task.key in self._records
+    def __contains__(self, run: Run) -> bool:
+        return run.key in self._records
 
-    def __getitem__(self, task: Task) -> dict[str, Any]:
-        return self._records[task.key]
+    def __getitem__(self, run: Run) -> RunRecord:
+        return self._records[run.key]
 
     def __len__(self) -> int:
         return len(self._records)
 
-    def of(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
-        """Those of the tasks that are done, with their records."""
-        return ((task, self._records[task.key]) for task in tasks if task.key in self._records)
+    def select(self, runs: Iterable[Run]) -> Iterator[tuple[Run, RunRecord]]:
+        """The runs that are done, with their records."""
+        return ((run, self._records[run.key]) for run in runs if run.key in self._records)

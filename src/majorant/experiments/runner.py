@@ -1,8 +1,8 @@
-"""Runs what is not in the results yet: the search first, then the cells, several at the same time.
+"""Executes the runs of a study whose records are missing: the search first, then the other runs, in parallel.
 
-Each worker is a process that keeps to one core, so that a cell's time is that of one core. Cells whose time
-is printed come last, one after the other: two cores that share a cache, or are two halves of one, slow each
-other down by half. Only the process that was called writes results. Workers end with it, however it ends.
+Each worker is a process on a core of its own, so that a run's time is that of one core. Timed runs come last,
+one at a time: two cores that share a cache, or two hardware threads of a core, slow each other down by half.
+Only the parent process writes results. The workers end with the parent, however it ends.
 """
 
 from __future__ import annotations
@@ -10,115 +10,116 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TextIO
 
+from majorant.callbacks.progress import ProgressDisplay
 from majorant.errors import MajorantError
-from majorant.experiments.cells import run
-from majorant.experiments.plan import Plan, best_rates, search_tasks
-from majorant.experiments.progress import Progress, Silent
-from majorant.experiments.protocol import STAND_IN, Study, Task
+from majorant.experiments.execution import execute
+from majorant.experiments.plan import Plan, RateSearch
 from majorant.experiments.results import Results
 from majorant.experiments.splits import missing_data
+from majorant.experiments.study import STAND_IN, Run, Study
+from majorant.experiments.study_results import StudyResults
 
-__all__ = ["available_part", "run_study", "run_tasks"]
+__all__ = ["StudyProgress", "available_part", "run_missing", "run_study"]
 
-# A second thread of BLAS on the same core waits by spinning: small factorisations took ten times as long.
+# A second BLAS thread on the same core spins while it waits: small factorisations took ten times as long.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 def available_part(study: Study, *, download: bool = True) -> tuple[Study, dict[str, str]]:
-    """The study on the data that are there, and for each that is not, what to put where.
+    """The study on the available data sets, and for every other data set the file that it needs.
 
-    Without any, a quick study goes on with data that are made up.
+    Without any data set, a quick study uses generated rows.
     """
     missing = missing_data(study.data, download=download)
-    left = study.without(set(missing))
+    left = replace(study, data=tuple(data for data in study.data if data.source not in missing))
     if not left.data and study.name == "quick":
         left = replace(left, data=(STAND_IN,), labels=())
     return left, missing
 
 
 def run_study(
-    study: Study, results: Results, *, jobs: int = 1, progress: Progress | None = None
-) -> tuple[Plan, Results]:
-    """Do all cells of a study that are not in the results.
+    study: Study, results: Results, *, jobs: int = 1, progress: StudyProgress | None = None
+) -> StudyResults:
+    """Execute all runs of a study that are not in the results.
 
     Parameters
     ----------
     study : Study
-        On data that are available.
+        On data sets that are available.
     results : Results
-        What is done already; every cell is added as soon as it is done.
+        The records so far; every record is added as soon as its run is done.
     jobs : int
-        How many cells to run at the same time.
-    progress : Progress, optional
-        Whom to tell.
+        The number of runs at the same time.
+    progress : StudyProgress, optional
 
     Returns
     -------
-    tuple of Plan and Results
-        The cells, and their records.
+    StudyResults
     """
     with pool(jobs) as workers:
         for number in ("first", "second"):
-            title = f"learning rates, {number} round"
-            run_tasks(search_tasks(study, results), results, workers, progress, title)
-        plan = Plan(study, best_rates(study, results))
-        tasks = plan.tasks()
-        run_tasks([task for task in tasks if not task.timed], results, workers, progress, "cells")
-        timed = [task for task in tasks if task.timed]
-        run_tasks(timed, results, workers, progress, "cells and their times", at_once=False)
-    return plan, results
+            trials = RateSearch(study, results).runs()
+            run_missing(trials, results, workers, progress, f"learning rates, {number} round")
+        plan = Plan(study, RateSearch(study, results).best())
+        runs = plan.runs()
+        run_missing([run for run in runs if not run.timed], results, workers, progress, "cells")
+        timed = [run for run in runs if run.timed]
+        run_missing(timed, results, workers, progress, "cells and their times", parallel=False)
+    return StudyResults(plan, results)
 
 
-def run_tasks(
-    tasks: Sequence[Task],
+def run_missing(
+    runs: Sequence[Run],
     results: Results,
     workers: ProcessPoolExecutor | None = None,
-    progress: Progress | None = None,
+    progress: StudyProgress | None = None,
     title: str = "cells",
     *,
-    at_once: bool = True,
+    parallel: bool = True,
 ) -> None:
-    """Do those tasks that are not in the results; without workers, here and one after the other."""
-    progress = progress or Silent()
-    pending = [task for task in tasks if task not in results]
-    progress.begin(title, len(pending), sum(task.weight for task in pending))
+    """Execute the runs that are not in the results; without workers, in this process."""
+    progress = progress or StudyProgress(shown=False)
+    pending = [run for run in runs if run not in results]
+    progress.begin(title, len(pending), sum(run.weight for run in pending))
     try:
-        for task, record in _records(pending, workers, at_once=at_once):
+        for run, record in _records(pending, workers, parallel=parallel):
             results.add(record)
-            progress.advance(task.label, task.weight)
+            progress.advance(run.label, run.weight)
     except BrokenProcessPool:
         raise MajorantError(
-            "a worker process was killed, perhaps for want of memory; what is done is kept: run the command "
-            "again, with --jobs 1 if that was it"
+            "a worker process was killed, perhaps for lack of memory; finished runs are kept: run the "
+            "command "
+            "again, with --jobs 1 if memory is short"
         ) from None
     finally:
         progress.end()
 
 
 def _records(
-    tasks: Iterable[Task], workers: ProcessPoolExecutor | None, *, at_once: bool
-) -> Iterator[tuple[Task, dict[str, Any]]]:
+    runs: Iterable[Run], workers: ProcessPoolExecutor | None, *, parallel: bool
+) -> Iterator[tuple[Run, dict[str, Any]]]:
     if workers is None:
-        yield from ((task, run(task)) for task in tasks)
+        yield from ((run, execute(run)) for run in runs)
         return
-    if not at_once:
-        yield from ((task, workers.submit(run, task).result()) for task in tasks)
+    if not parallel:
+        yield from ((run, workers.submit(execute, run).result()) for run in runs)
         return
-    futures = {workers.submit(run, task): task for task in tasks}
+    futures = {workers.submit(execute, run): run for run in runs}
     for future in as_completed(futures):
         yield futures[future], future.result()
 
 
 @contextmanager
 def pool(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
-    """Worker processes, each on a core of its own where the system lets it choose; None for a single job."""
+    """Worker processes, each on a core of its own if the system supports affinity; None for a single job."""
     if jobs <= 1:
         yield None
         return
@@ -129,7 +130,9 @@ def pool(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
     for core in _cores(jobs):
         cores.put(core)
     lifeline, held = context.Pipe(duplex=False)
-    workers = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(cores, lifeline))
+    workers = ProcessPoolExecutor(
+        jobs, mp_context=context, initializer=_start_worker, initargs=(cores, lifeline)
+    )
     with _environment(ONE_THREAD):
         try:
             yield workers
@@ -140,7 +143,7 @@ def pool(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
 
 @contextmanager
 def _environment(settings: dict[str, str]) -> Iterator[None]:
-    """Variables that processes find which begin in the meantime."""
+    """Set environment variables for the processes started inside."""
     before = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)
     try:
@@ -160,21 +163,66 @@ def _cores(jobs: int) -> list[int | None]:
     return [cores[k % len(cores)] for k in range(jobs)]
 
 
-def _begin(cores: Any, lifeline: Any) -> None:
-    """In every worker, before its first cell."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C on the terminal reaches all: no traceback from each
+def _start_worker(cores: Any, lifeline: Any) -> None:
+    """Choose the core of a worker, and let the worker end with its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches all processes; workers print no traceback
     core = cores.get()
     if core is not None:
         os.sched_setaffinity(0, {core})
-    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+    threading.Thread(target=_exit_with_parent, args=(lifeline,), daemon=True).start()
 
 
-def _end_with(lifeline: Any) -> None:
-    """End as soon as the other end of a pipe is gone: let go of, or with the process that held it.
+def _exit_with_parent(lifeline: Any) -> None:
+    """End this process as soon as the parent closes its end of a pipe, or ends.
 
-    Without this, the workers of a process that was killed would wait for work for ever, and those of one that
-    was interrupted would finish their cells first.
+    Without this, workers whose parent was killed would wait for work forever, and workers whose parent was
+    interrupted would finish their runs first.
     """
     with suppress(EOFError, OSError):
         lifeline.recv()
     os._exit(1)
+
+
+class StudyProgress:
+    """Counts finished runs and estimates the time left: a bar on a terminal, else a line every few seconds.
+
+    Parameters
+    ----------
+    stream : text stream, optional
+        Default stderr.
+    every : float
+        Seconds between two lines.
+    shown : bool
+        False: no output.
+    """
+
+    def __init__(self, stream: TextIO | None = None, every: float = 10.0, *, shown: bool = True) -> None:
+        self.shown = shown
+        self._display = ProgressDisplay(every, stream)
+
+    def begin(self, title: str, count: int, weight: float) -> None:
+        """Start a phase of `count` runs whose weights add up to `weight`."""
+        self.title, self.count, self.weight = title, count, max(weight, 1e-9)
+        self.done, self.weight_done = 0, 0.0
+        self._start = time.monotonic()
+        self._display.begin(f"{title}: {count} cells" if self.shown and count else "")
+
+    def advance(self, label: str, weight: float) -> None:
+        """Count a finished run."""
+        self.done += 1
+        self.weight_done += weight
+        if self.shown:
+            seconds = time.monotonic() - self._start
+            left = seconds * (self.weight / max(self.weight_done, 1e-9) - 1.0)
+            state = f"{self.done} of {self.count} cells, {duration(left)} left  {label}"
+            self._display.show(0, f"{self.title}: ", self.weight_done / self.weight, state, seconds)
+
+    def end(self) -> None:
+        """End the phase, finished or not."""
+        self._display.end("", all_runs=True)
+
+
+def duration(seconds: float) -> str:
+    """An approximate duration: about 40 s, about 3 min 20 s."""
+    whole = round(seconds)
+    return f"about {whole} s" if whole < 100 else f"about {whole // 60} min {whole % 60} s"

@@ -1,4 +1,4 @@
-"""Training and test rows of a data set; and rows that are made up, for a machine without any data."""
+"""Training and test rows of a data set, and generated rows for a machine without the data sets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from majorant.errors import DataFileError
-from majorant.experiments.protocol import DataSet
+from majorant.experiments.study import DataSet
 from majorant.status import Vector
 
 __all__ = ["Split", "load_split", "missing_data"]
@@ -28,7 +28,7 @@ class Split:
 
 
 def missing_data(data: Sequence[DataSet], *, download: bool) -> dict[str, str]:
-    """The sources that are not on this machine, each with the sentence that says what to put where."""
+    """The sources that are not on this machine, each with the sentence that says which file to put where."""
     from majorant.datasets import find
 
     missing = {}
@@ -42,13 +42,13 @@ def missing_data(data: Sequence[DataSet], *, download: bool) -> dict[str, str]:
 
 @lru_cache(maxsize=4)
 def load_split(data: DataSet, split: int) -> Split:
-    """The training and test rows of one division.
+    """The training and test rows of one split.
 
     Parameters
     ----------
     data : DataSet
     split : int
-        From 0; the seed of a division at random.
+        From 0; the seed of a random split.
     """
     X, y = _load(data.source)
     X = X[:, : data.features]
@@ -61,21 +61,19 @@ def load_split(data: DataSet, split: int) -> Split:
         )
     else:
         train, test = np.arange(first), np.arange(first, len(y))
-    parts = Split(X[train], y[train], X[test], y[test])
-    return _standardised(parts) if data.standardised else parts
+    X_train, X_test = X[train], X[test]
+    if data.standardised:
+        from sklearn.preprocessing import StandardScaler
 
-
-def _standardised(split: Split) -> Split:
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler().fit(split.X)
-    return Split(scaler.transform(split.X), split.y, scaler.transform(split.X_test), split.y_test)
+        scaler = StandardScaler().fit(X_train)
+        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+    return Split(X_train, y[train], X_test, y[test])
 
 
 @lru_cache(maxsize=2)
 def _load(source: str) -> tuple[Any, Vector]:
     if source == "stand-in":
-        return _made_up()
+        return _generate()
     from majorant.datasets import load
 
     read = load(source, download=False)
@@ -83,8 +81,8 @@ def _load(source: str) -> tuple[Any, Vector]:
     return read.X, np.where(read.y == np.max(read.y), 1.0, -1.0)
 
 
-def _made_up(n_samples: int = 400, n_features: int = 30, seed: int = 0) -> tuple[Any, Vector]:
-    """Rows of zeros and ones, as those of a1a; a few columns decide, with noise; a column is all zero."""
+def _generate(n_samples: int = 400, n_features: int = 30, seed: int = 0) -> tuple[Any, Vector]:
+    """Binary features as those of a1a: a quarter of them matter, labels are noisy, the last one is zero."""
     rng = np.random.default_rng(seed)
     X = (rng.random((n_samples, n_features)) < rng.uniform(0.05, 0.5, n_features)).astype(np.float64)
     X[:, -1] = 0.0

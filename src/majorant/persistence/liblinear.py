@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 from majorant.errors import ModelFileError
 from majorant.estimators import SparseSVC, SparseSVCCV
 from majorant.estimators.from_coef import imported_classifier
-from majorant.files import replacing
+from majorant.files import atomic_write
 from majorant.persistence.formats import LIBLINEAR_HEAD
 from majorant.persistence.store import naming, read_limited
 from majorant.persistence.strict import shown
@@ -94,7 +94,7 @@ def to_liblinear(
     ]
     text = "\n".join(lines) + "\n"
     if path is not None:
-        with replacing(path, overwrite=overwrite) as file:
+        with atomic_write(path, overwrite=overwrite) as file:
             file.write(text.encode("ascii"))
     return text
 

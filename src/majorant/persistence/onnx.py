@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from majorant.errors import MajorantError, ModelFileError
 from majorant.estimators import SparseSVC, SparseSVCCV
 from majorant.estimators.from_coef import imported_classifier
-from majorant.files import replacing
+from majorant.files import atomic_write
 from majorant.persistence.store import naming, read_limited
 
 ALIASES: dict[type, str] = {SparseSVC: "MajorantSparseSVC", SparseSVCCV: "MajorantSparseSVCCV"}
@@ -62,7 +62,7 @@ def to_onnx(
     rows = ("X", kind([None, model.n_features_in_]))
     graph = skl2onnx.convert_sklearn(model, initial_types=[rows], target_opset=target_opset)
     if path is not None:
-        with replacing(path, overwrite=overwrite) as file:
+        with atomic_write(path, overwrite=overwrite) as file:
             file.write(graph.SerializeToString())
     return graph
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from majorant.errors import ModelFileError
-from majorant.files import check_writable, replacing
+from majorant.files import atomic_write, check_writable
 from majorant.persistence import strict
 from majorant.persistence.document import check_document, described_model_of, document_of
 from majorant.persistence.formats import refuse_other_formats
@@ -61,7 +61,7 @@ def save_model(
             f"the model takes {len(data) / 2**20:.0f} MiB, and a model file at most "
             f"{strict.MAX_BYTES / 2**20:.0f}: a penalty with zeros makes it smaller"
         )
-    with replacing(path, overwrite=overwrite) as file:
+    with atomic_write(path, overwrite=overwrite) as file:
         file.write(data)
 
 

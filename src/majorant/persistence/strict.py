@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from majorant.errors import ModelFileError
-from majorant.text import first_twice
+from majorant.text import first_duplicate
 
 # The largest file that is read or written: 10 million coefficients or more.
 MAX_BYTES = 2**29
@@ -167,7 +167,7 @@ def _has_long_numbers(data: bytes) -> bool:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     node = dict(pairs)
     if len(node) < len(pairs):
-        raise ModelFileError(f"the key {shown(first_twice(key for key, _ in pairs))} is there twice")
+        raise ModelFileError(f"the key {shown(first_duplicate(key for key, _ in pairs))} is there twice")
     return node
 
 

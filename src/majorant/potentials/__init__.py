@@ -1,6 +1,6 @@
-"""Potentials φ: what makes coefficients small, or zero.
+"""Potentials φ: penalties that make coefficients small, or zero.
 
-`base.py` has the contract and its mathematics, `catalogue.py` those that there are, with room for more.
+`base.py` has the interface and its mathematics, `catalogue.py` the potentials of this package.
 """
 
 from majorant.potentials.base import Potential, make_potential

@@ -1,13 +1,13 @@
-r"""What a potential φ is, and what solvers may ask of it.
+r"""The interface of potentials φ.
 
 The penalty of the objective is Σ_i c_i φ(w_i) + η/2 ‖w‖², Eq. (eq:fReg). A potential is a function
-of one number that is even, and such that φ(√·) is concave on [0, ∞[. That concavity is all that
-the half-quadratic majorant of Prop. (prp:sHingeMM) needs: with the weight ψ(w) = φ'(w)/w,
+of one number that is even, and such that φ(√·) is concave on [0, ∞[. The
+half-quadratic majorant of Prop. (prp:sHingeMM) needs only this concavity: with the weight ψ(w) = φ'(w)/w,
 
     φ(v) ≤ φ(w) + φ'(w)(v - w) + ψ(w)/2 (v - w)²       for all v, with equality at v = w,
 
-and ψ is non-increasing on [0, ∞[. The slope φ'(0+) tells smooth potentials (0) from those with a
-kink at zero (> 0), which make exact zeros: there the subdifferential is [-φ'(0+), φ'(0+)].
+and ψ is non-increasing on [0, ∞[. The slope φ'(0+) is 0 for smooth potentials and positive for potentials
+with a kink at zero, which make exact zeros: there the subdifferential is [-φ'(0+), φ'(0+)].
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from majorant.errors import MajorantError
 from majorant.status import Vector
 
-# A coefficient beyond all others, whose square is still a number.
+# Larger than any coefficient; the square does not overflow.
 FAR = 1e100
 
 
@@ -32,13 +32,13 @@ class Potential(ABC):
     registry: ClassVar[dict[str, type[Potential]]] = {}
     name: ClassVar[str]
     formula: ClassVar[str] = ""
-    """φ(w) as people write it, for reports."""
+    """φ(w) as a formula, for reports."""
     convex: ClassVar[bool]
     concave: ClassVar[bool] = False
     """Whether φ is concave on [0, ∞[, so that a tangent in |w| majorises it."""
     proximable: ClassVar[bool] = False
     default_delta: ClassVar[float] = 1e-6
-    """The δ of an estimator that says none."""
+    """The δ of an estimator without `delta`."""
     quadratic: ClassVar[bool] = False
     """Whether φ'' is the same everywhere."""
     homogeneous: ClassVar[bool] = False
@@ -46,7 +46,7 @@ class Potential(ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if isinstance(cls.__dict__.get("name"), str):  # a class without a name of its own is a helper
+        if isinstance(cls.__dict__.get("name"), str):  # a class without a name is a base class
             Potential.registry[cls.name] = cls
 
     @abstractmethod
@@ -87,7 +87,7 @@ class Potential(ABC):
         return None
 
     def excess(self, w: Vector) -> Vector:
-        """φ(w) - φ(0): what solvers compare, since a large constant would swallow the digits that differ."""
+        """φ(w) - φ(0): solvers compare this, since a large φ(0) would cancel the digits that differ."""
         return self.value(w) - self.value(np.zeros(1))
 
     def excess_conjugate(self, u: Vector) -> Vector:
@@ -96,7 +96,7 @@ class Potential(ABC):
 
     @property
     def max_slope(self) -> float:
-        """The supremum of |φ'|: the strongest pull that φ can hold."""
+        """The supremum of |φ'|."""
         if self.convex:
             return float(self.derivative(np.array([FAR]))[0])
         return self.slope_at_zero if self.concave else math.inf
@@ -121,9 +121,9 @@ class Potential(ABC):
         return np.maximum(bound, -self.value(np.zeros_like(u)))
 
     def surrogates(self, scale: float) -> tuple[Potential, ...]:
-        """Easier potentials to solve first, roughly and in this order, on the way from zero to this one.
+        """Easier potentials for a continuation that ends with this one, in this order.
 
-        `scale` is the size of the coefficients when there is next to no penalty.
+        `scale` is the size of the coefficients with a negligible penalty.
         """
         return ()
 
@@ -137,7 +137,7 @@ class Potential(ABC):
 
     @classmethod
     def from_settings(cls, *, lam: float, delta: float | None) -> Self:
-        """Build the potential from the two numbers an estimator holds; each takes what it knows."""
+        """The potential with the parameters of an estimator, as far as it has them."""
         known = {"lam": lam, "delta": cls.default_delta if delta is None else delta}
         names = cls._parameters()
         if unknown := names - known.keys():
@@ -157,7 +157,7 @@ class Potential(ABC):
             ) from error
 
     def at_strength(self, lam: float) -> Self:
-        """The same potential with another λ, which multiplies it."""
+        """The potential with another factor λ."""
         if "lam" not in self._parameters():
             raise MajorantError(
                 f"the potential {self.name!r} has no strength 'lam' to vary: use e.g. penalty='l1'"
@@ -166,7 +166,7 @@ class Potential(ABC):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Instances for the law tests: an ordinary one and a sharp one."""
+        """Instances for the law tests: a typical one and a sharp one."""
         return (
             cls.from_settings(lam=0.7, delta=0.3),
             cls.from_settings(lam=1e-2, delta=1e-3),
@@ -174,7 +174,7 @@ class Potential(ABC):
 
 
 def make_potential(penalty: str | Potential, *, lam: float, delta: float | None) -> Potential:
-    """The potential that a name stands for; an object stands for itself."""
+    """The potential of a name; an object is returned as it is."""
     if isinstance(penalty, Potential):
         return penalty
     if penalty not in Potential.registry:

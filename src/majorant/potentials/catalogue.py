@@ -1,9 +1,9 @@
-"""The potentials that there are.
+"""The potentials of this package.
 
-A new one is a frozen dataclass of about twenty lines: `value`, `weight`, `lipschitz`, and, where the closed
-form exists, `prox` and `conjugate` (the duality gap of a convex one works without it, too). Defining it
-registers it: `SparseSVC(penalty=name)` accepts it and the law tests (`majorant.testing.check_potential`) run
-on its `examples()`.
+A new potential is a frozen dataclass of about twenty lines: `value`, `weight`, `lipschitz`, and, where the
+closed form exists, `prox` and `conjugate` (a convex potential has a duality gap without it, too). The
+definition of the class registers it: `SparseSVC(penalty=name)` accepts it and the law tests
+(`majorant.testing.check_potential`) run on its `examples()`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _require(name: str, number: float, *, positive: bool) -> None:
 
 
 class ZeroAtZero(Potential):
-    """A potential with φ(0) = 0, from which nothing is to be taken."""
+    """A potential with φ(0) = 0."""
 
     def excess(self, w: Vector) -> Vector:
         return self.value(w)
@@ -44,8 +44,8 @@ class Hyperbolic(Potential):
     name = "hyperbolic"
     formula = "λ √(w² + δ²)"
     convex = True
-    # A coefficient that means zero costs up to λ δ when it is set to zero, as a rule less than the tolerance.
-    # (With the paper's 1e-4, most zeros would cost more.)
+    # Setting a nearly zero coefficient to zero increases Φ by up to λ δ, usually less than the tolerance.
+    # (With the paper's δ = 1e-4, most zeros would cost more.)
     default_delta = 1e-9
 
     def __post_init__(self) -> None:
@@ -90,7 +90,7 @@ class Hyperbolic(Potential):
         return self.delta * (u * (u / (self.lam + np.sqrt(self.lam - u) * np.sqrt(self.lam + u))))
 
     def surrogates(self, scale: float) -> tuple[Potential, ...]:
-        # The sharp problem finds out quickly which coefficients matter.
+        # The ℓ1 problem quickly finds the support.
         return (L1(self.lam),) if self.lam > 0 else ()
 
     def inverse_derivative(self, slope: Vector) -> Vector:
@@ -134,8 +134,8 @@ class Welsch(ZeroAtZero):
         return self.lam / self.delta * math.exp(-0.5)  # at w = δ
 
     def surrogates(self, scale: float) -> tuple[Potential, ...]:
-        # From zero, every coefficient is caught in the narrow well around it. A wide well is nearly convex;
-        # narrowing it by steps leads to a far lower local minimum (graduated non-convexity).
+        # From zero, no coefficient leaves the narrow well around zero. A wide well is nearly convex;
+        # narrowing it step by step leads to a far lower local minimum (graduated non-convexity).
         if not self.lam > 0 or not scale > 3.0 * self.delta:
             return ()
         count = math.ceil(math.log(scale / self.delta, 3.0))

@@ -1,4 +1,4 @@
-"""`report`: everything about a model on one page."""
+"""`report`: a fitted model as one HTML page."""
 
 from __future__ import annotations
 
@@ -17,23 +17,36 @@ from majorant.errors import MajorantError
 from majorant.estimators import SparseSVCCV
 from majorant.estimators.fitted import Origin
 from majorant.estimators.path import Path
-from majorant.files import check_writable, replacing
+from majorant.files import atomic_write, check_writable
 from majorant.persistence import Provenance
-from majorant.reporting import charts
-from majorant.reporting.classes import class_rows, confusion_table
-from majorant.reporting.coefficients import coefficient_table, frequency_rows
-from majorant.reporting.facts import data_facts, provenance_facts, settings, versions
-from majorant.reporting.scoreboard import scoreboard
+from majorant.reporting.charts import figures
+from majorant.reporting.context import ReportContext, make_context
 from majorant.reporting.scores import RESAMPLES, SEED, Score, scores
-from majorant.reporting.subject import Subject, make_subject
+from majorant.reporting.sentences import (
+    EPSILON,
+    certificate,
+    data_facts,
+    interval,
+    potential_of,
+    provenance_facts,
+    settings,
+    summary,
+    versions,
+)
+from majorant.reporting.tables import (
+    class_rows,
+    coefficient_table,
+    confusion_table,
+    frequency_rows,
+    score_table,
+)
 from majorant.reporting.text import counted, number, plain_text, share, typeset
-from majorant.reporting.words import EPSILON, certificate, interval, potential_of, summary
 from majorant.status import Certificate
 
 
 @dataclass(frozen=True)
 class Tile:
-    """One of the few numbers on top."""
+    """A number at the top of the page."""
 
     name: str
     value: str
@@ -107,18 +120,19 @@ def report(
     """
     if path is not None:
         check_writable(path, overwrite=overwrite)  # before the work, not after it
-    subject = make_subject(
+    context = make_context(
         model, X, y, feature_names, X_test, y_test, deviations=deviations, trained_on=trained_on
     )
-    _check_path(path_result, subject)
-    page = _render(_content(subject, path_result, title, provenance, command))
+    _check_path(path_result, context)
+    content = _content(context, path_result, title, provenance, command)
+    page = render("report.html", content, script="report.js")
     if path is not None:
-        with replacing(path, overwrite=overwrite) as file:
+        with atomic_write(path, overwrite=overwrite) as file:
             file.write(page.encode("utf-8"))
     return page
 
 
-def _check_path(path: Any, subject: Subject) -> None:
+def _check_path(path: Any, context: ReportContext) -> None:
     if path is None:
         return
     if not isinstance(path, Path):
@@ -126,100 +140,122 @@ def _check_path(path: Any, subject: Subject) -> None:
             f"path_result must be what sparse_svc_path returns, not an object of type {type(path).__name__}"
         )
     n_features = path.models[0].n_features_in_
-    if n_features != subject.n_features:
-        raise MajorantError(f"path_result has {n_features} features, the model {subject.n_features}")
+    if n_features != context.n_features:
+        raise MajorantError(f"path_result has {n_features} features, the model {context.n_features}")
 
 
 def _content(
-    subject: Subject,
+    context: ReportContext,
     path: Path | None,
     title: str | None,
     provenance: Provenance | Mapping[Any, Any] | None,
     command: str | None,
 ) -> dict[str, Any]:
-    """All that the template shows, by name."""
-    results = scores(subject.judged, None if subject.test is None else subject.training, subject.classes)
-    pictures = [charts.draw_certificate(subject), charts.draw_objective(subject)]
-    strengths = [] if path is None else [charts.draw_path(subject, path)]
-    if isinstance(subject.model, SparseSVCCV):
-        strengths.append(charts.draw_cv_scores(subject.model))
+    """The values of the template, by name."""
+    results = scores(
+        context.evaluated, context.training if context.test is not None else None, context.classes
+    )
+    convergence = [figures.draw_certificate(context), figures.draw_objective(context)]
+    strengths = [] if path is None else [figures.draw_path(context, path)]
+    if isinstance(context.model, SparseSVCCV):
+        strengths.append(figures.draw_cv_scores(context.model))
     return {
-        "title": plain_text(title or f"{type(subject.model).__name__} on {_task(subject)}", 200),
-        "summary": summary(subject, results[0]),
-        "tiles": _tiles(subject, results[0]),
-        "data": data_facts(subject),
-        "classes": class_rows(subject),
-        "n_classes": len(subject.classes),
-        "convergence": [picture for picture in pictures if picture],
-        "certificate": certificate(subject),
-        "coefficients": coefficient_table(subject),
-        "intercept": number(subject.model.intercept_[0], 4, sign=True),
-        "strengths": [picture for picture in strengths if picture],
-        "frequencies": frequency_rows(subject),
-        "scoreboard": scoreboard(results, subject.judged),
+        "title": plain_text(title or f"{type(context.model).__name__} on {_task(context)}", 200),
+        "summary": summary(context, results[0]),
+        "tiles": _tiles(context, results[0]),
+        "data": data_facts(context),
+        "classes": class_rows(context),
+        "n_classes": len(context.classes),
+        "convergence": [chart for chart in convergence if chart],
+        "certificate": certificate(context),
+        "coefficients": coefficient_table(context),
+        "intercept": number(context.model.intercept_[0], 4, sign=True),
+        "strengths": [chart for chart in strengths if chart],
+        "frequencies": frequency_rows(context),
+        "scoreboard": score_table(results, context.evaluated),
         "resamples": f"{RESAMPLES:,}",
         "seed": SEED,
-        "where": subject.judged.where,
-        "given": subject.training.where,
-        "trained_on": subject.trained_on,
-        "n_judged": f"{len(subject.judged):,}",
-        "confusion": confusion_table(subject),
-        "margins": charts.draw_margins(subject),
-        "settings": settings(subject),
+        "role": context.evaluated.role,
+        "given": context.training.role,
+        "trained_on": context.trained_on,
+        "n_evaluated": f"{len(context.evaluated):,}",
+        "confusion": confusion_table(context),
+        "margins": figures.draw_margins(context),
+        "settings": settings(context),
         "provenance": provenance_facts(provenance),
         "versions": versions(),
         "command": None if command is None else plain_text(command, 2000),
-        "positive": plain_text(subject.classes[-1], 40),
-        "negative": plain_text(subject.classes[0], 40),
+        "positive": plain_text(context.classes[-1], 40),
+        "negative": plain_text(context.classes[0], 40),
     }
 
 
-def _task(subject: Subject) -> str:
-    return f"{counted(len(subject.training), 'row')} of {counted(len(subject.classes), 'class', 'classes')}"
+def _task(context: ReportContext) -> str:
+    return f"{counted(len(context.training), 'row')} of {counted(len(context.classes), 'class', 'classes')}"
 
 
-def _tiles(subject: Subject, accuracy: Score) -> list[Tile]:
-    model = subject.model
+def _tiles(context: ReportContext, accuracy: Score) -> list[Tile]:
+    model = context.model
     chance = f"{interval(accuracy)}, " if accuracy.low < accuracy.high else ""
     tiles = [
-        Tile("Features used", f"{len(model.support_):,}", f"of {subject.n_features:,}"),
-        Tile("Accuracy", share(accuracy.value), f"{chance}{subject.judged.where} rows"),
+        Tile("Features used", f"{len(model.support_):,}", f"of {context.n_features:,}"),
+        Tile("Accuracy", share(accuracy.value), f"{chance}{context.evaluated.role} rows"),
     ]
-    if subject.origin is Origin.FITTED:
+    if context.origin is Origin.FITTED:
         name = "Stationarity" if math.isnan(model.gap_) else "Duality gap"
         error = max(Certificate(model.stationarity_, model.gap_).error, EPSILON)
         state = "converged" if model.converged_ else "not converged"
         tiles.append(Tile(name, number(error, 2), f"{state}, tolerance {number(model.tol, 2)}"))
-    elif subject.origin is Origin.STREAM:
+    elif context.origin is Origin.STREAM:
         tiles.append(Tile("Stream", f"{model.t_:,}", "rows learned from"))
     else:
         return [*tiles, Tile("Training", "not known", "the model was imported")]
-    tiles.append(Tile("Strength λ", number(model.lam_), f"penalty {potential_of(subject).name}"))
+    tiles.append(Tile("Strength λ", number(model.lam_), f"penalty {potential_of(context).name}"))
     return tiles
 
 
-def _render(content: Mapping[str, Any]) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def render(
+    template: str,
+    content: Mapping[str, Any],
+    *,
+    package: str = "majorant.reporting",
+    style: str | None = None,
+    script: str | None = None,
+) -> str:
+    """A page from a template, with the style of reports and a Content-Security-Policy.
 
+    Parameters
+    ----------
+    template : str
+        Its file in the folder `templates` of `package`.
+    content : mapping
+        The values of the template.
+    package : str
+        May have templates beside those of reports.
+    style, script : str, optional
+        Files in that folder: a style sheet to add to the one of reports, and a script.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    loaders = [PackageLoader(name) for name in dict.fromkeys((package, "majorant.reporting"))]
     environment = Environment(
-        loader=PackageLoader("majorant.reporting"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
+        loader=ChoiceLoader(loaders), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["typeset"] = typeset
-    style, script = _shipped("report.css"), _shipped("report.js")
-    policy = (
-        f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; base-uri 'none'; "
-        "form-action 'none'"
-    )
-    template = environment.get_template("report.html")
-    return template.render(content, style=Markup(style), script=Markup(script), policy=policy)
+    styles = _shipped("majorant.reporting", "report.css") + (_shipped(package, style) if style else "")
+    scripts = _shipped(package, script) if script else ""
+    allowed = f"style-src {_source(styles)}; " + (f"script-src {_source(scripts)}; " if script else "")
+    policy = f"default-src 'none'; {allowed}base-uri 'none'; form-action 'none'"
+    page = environment.get_template(template)
+    return page.render(content, style=Markup(styles), script=Markup(scripts), policy=policy)
 
 
-def _shipped(name: str) -> str:
-    return (files("majorant.reporting") / "templates" / name).read_text(encoding="utf-8")
+def _shipped(package: str, name: str) -> str:
+    return (files(package) / "templates" / name).read_text(encoding="utf-8")
 
 
 def _source(text: str) -> str:
-    """How a Content-Security-Policy names the one text that is allowed."""
+    """The text's hash in the notation of a Content-Security-Policy."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

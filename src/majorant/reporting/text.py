@@ -1,4 +1,4 @@
-"""Numbers and names as people read them."""
+"""Numbers and names as text for readers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POWER = re.compile("10([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)")
 
 
 def plain_text(value: Any, longest: int = LONGEST_NAME) -> str:
-    """Any object as one line of text that every encoding and every browser takes, shortened if need be."""
+    """Any object as one line of text that every encoding and every browser takes, shortened if too long."""
     text = str(value)
     return printable(text if len(text) <= longest else _shortened(text, longest - 1))
 
@@ -75,7 +75,7 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide a text is, in the unit of its font size; rather too wide than too narrow."""
+    """The approximate width of a text in the unit of its font size, rather overestimated."""
     return size * sum(_letter_width(letter) for letter in text)
 
 
@@ -89,8 +89,8 @@ def _letter_width(letter: str) -> float:
     return 0.95 if letter in "mwMW@%" else 0.74 if letter.isupper() else 0.62
 
 
-def fitted(text: str, size: float, width: float) -> str:
-    """The text, or as much of both its ends as has room."""
+def truncated(text: str, size: float, width: float) -> str:
+    """The text, or as much of its beginning and its end as fits."""
     if text_width(text, size) <= width:
         return text
     shorter = (_shortened(text, kept) for kept in range(len(text) - 1, -1, -1))
@@ -98,5 +98,5 @@ def fitted(text: str, size: float, width: float) -> str:
 
 
 def typeset(text: str) -> Markup:
-    """Powers in HTML's own superscripts, which fit every font."""
+    """The text as HTML, with powers as superscript elements: not every font has the characters."""
     return Markup(_POWER.sub(lambda found: f"10<sup>{found[1].translate(_LEVEL)}</sup>", str(escape(text))))

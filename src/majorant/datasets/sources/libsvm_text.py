@@ -22,7 +22,7 @@ from majorant.datasets.libsvm import Parser, whole_lines
 from majorant.datasets.stamps import Stamp
 from majorant.datasets.wanted import Wanted
 from majorant.errors import DataFileError, MajorantError
-from majorant.files import replacing
+from majorant.files import atomic_write
 from majorant.rows.sources import RawBlock, Source, Tally
 
 __all__ = ["LibsvmSource"]
@@ -126,7 +126,7 @@ def _remembered(stamp: Stamp, wanted: Wanted, block_bytes: int) -> Index:
     arrays: dict[str, Any] = {field.name: getattr(index, field.name) for field in fields(Index)}
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(place) as output:
+        with atomic_write(place) as output:
             np.savez(output, stamp=state, **arrays)
     except (OSError, MajorantError):
         pass  # a cache that cannot be written is no reason not to train

@@ -1,11 +1,9 @@
-"""Pictures of fitted models. matplotlib is an extra, imported when something is drawn.
+"""Plots of fitted models. matplotlib is an extra, imported by the first plot.
 
-Every function draws on the axes it is given, or on a figure of its own, and returns the axes.
+Every function draws on the given axes, or on a new figure, and returns the axes.
 """
 
-from majorant.estimators.plots.convergence import plot_convergence
-from majorant.estimators.plots.cross_validation import plot_cv, plot_selection_frequency
-from majorant.estimators.plots.margins import plot_margins
-from majorant.estimators.plots.path import plot_path
+from majorant.estimators.plots.fits import plot_convergence, plot_margins
+from majorant.estimators.plots.strengths import plot_cv, plot_path, plot_selection_frequency
 
 __all__ = ["plot_convergence", "plot_cv", "plot_margins", "plot_path", "plot_selection_frequency"]

@@ -1,4 +1,4 @@
-"""What all pictures have in common: axes, names, legends, the axis of the strengths."""
+"""The parts that all plots share: axes, names, legends, the axis of the strengths."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 GREY = "0.55"
-# As many colours as matplotlib's cycle has; more lines than this cannot be told apart by colour.
+# The length of matplotlib's colour cycle; more lines cannot be distinguished by colour.
 MOST_COLOURS = 10
 LONGEST_NAME = 30
 
 
 def axes_for(ax: Axes | None, size: tuple[float, float] = (6.4, 4.2)) -> Axes:
-    """The axes given, or those of a new figure that makes room for what stands beside them."""
+    """The given axes, or those of a new figure with space for text beside the axes."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -29,14 +29,14 @@ def axes_for(ax: Axes | None, size: tuple[float, float] = (6.4, 4.2)) -> Axes:
 
 
 def plain(ax: Axes) -> Axes:
-    """Without the lines above and to the right."""
+    """Remove the spines at the top and at the right."""
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
 def legend(ax: Axes, title: str | None = None) -> None:
-    """A legend that covers nothing."""
-    # A long one stands beside the axes: inside it would cover something.
+    """Add a legend that covers no data."""
+    # A long legend stands beside the axes.
     many = len(ax.get_legend_handles_labels()[1]) > 4
     beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if many else {}
     legend = ax.legend(edgecolor="none", framealpha=0.9, title=title, **beside)
@@ -45,7 +45,7 @@ def legend(ax: Axes, title: str | None = None) -> None:
 
 
 def names_for(model: Any, names: Sequence[str] | None) -> Sequence[str]:
-    """What the features are called."""
+    """The names of the features."""
     n_features = model.coef_.shape[1]
     if names is None:
         names = getattr(model, "feature_names_in_", None)
@@ -57,23 +57,23 @@ def names_for(model: Any, names: Sequence[str] | None) -> Sequence[str]:
 
 
 def shortened(name: Any) -> str:
-    """A name that fits beside a picture."""
+    """A name short enough to stand beside the axes."""
     text = str(name)
     return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
 
 
 def height_in_points(ax: Axes) -> float:
-    """How high the axes are, in the unit of font sizes."""
+    """The height of the axes in points, the unit of font sizes."""
     return float(ax.get_window_extent().height / ax.figure.dpi * 72.0)
 
 
 def font_size(ax: Axes, n_lines: int) -> float:
-    """Small enough for `n_lines` lines of text to stand one below the other in the axes."""
+    """The font size at which `n_lines` lines of text fit into the height of the axes."""
     return float(np.clip(height_in_points(ax) / (1.25 * max(n_lines, 1)), 4.0, 9.0))
 
 
 def strength_axis(ax: Axes, lambdas: Vector, padding: float = 0.0) -> None:
-    """λ along the axis, falling, in equal factors, with ticks that have room."""
+    """A logarithmic axis of decreasing λ, with ticks that do not overlap."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     ax.set_xscale("log")

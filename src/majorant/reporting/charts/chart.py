@@ -1,8 +1,9 @@
-"""A picture: two axes, and lines, bands and bars between them, as SVG whose colours are CSS classes.
+"""A chart: two axes, and lines, bands and bars between them, as SVG whose colours are CSS classes.
 
-All pictures are drawn 400 units wide, which is a phone; on a wide page two of them stand side by side, and
-the style sheet makes their text smaller. So what fits here fits everywhere. Names of axes stand above and
-below the picture, legends outside of it as HTML: nothing inside can collide.
+Every chart is 400 units wide, the width of a phone; a wide page shows two charts side by side with smaller
+text. So
+a chart that fits here fits everywhere. Axis labels stand above and below the chart, legends outside as HTML:
+nothing inside can overlap.
 """
 
 from __future__ import annotations
@@ -15,36 +16,36 @@ import numpy as np
 from markupsafe import Markup
 
 from majorant.reporting.charts.scales import Scale
-from majorant.reporting.text import fitted, text_width
+from majorant.reporting.text import text_width, truncated
 from majorant.status import Vector
 
 WIDTH = 400.0
 FONT = 12.0
-# Points of a line beyond these are finer than a pixel.
+# More points of a line than these are finer than a pixel.
 MOST_POINTS = 200
 COLOURS = 6
 
 
 @dataclass(frozen=True)
-class Key:
-    """One line of a legend: the CSS classes of the stroke, and what it is."""
+class LegendEntry:
+    """One line of a legend: the CSS classes of the stroke, and its meaning."""
 
     classes: str
     text: str
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A finished picture with its title, its legend and a sentence that explains it."""
+class Figure:
+    """A finished chart with its title, its legend and an explanation."""
 
     title: str
     svg: Markup
-    keys: tuple[Key, ...] = ()
+    legend: Sequence[LegendEntry] = ()
     note: str = ""
 
 
 def element(tag: str, content: Any = "", **attributes: Any) -> Markup:
-    """An SVG element; whatever is put in is escaped. `class_` is class, `stroke_width` stroke-width."""
+    """An SVG element with escaped content. `class_` is class, `stroke_width` stroke-width."""
     written = Markup("").join(
         Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), _short(value))
         for name, value in attributes.items()
@@ -67,16 +68,16 @@ class Chart:
     name : str
         Unique on the page.
     title, description : str
-        What the picture shows, in words: for screen readers.
+        The content of the chart in words: for screen readers.
     x, y : Scale
     x_label, y_label : str
-        What the axes are; that of y stands above the picture.
+        The labels of the axes; that of y stands above the chart.
     height : float
-        Of the area between the axes.
+        The height of the area between the axes.
     left, right : float, optional
-        Room beside it; by default on the left what the ticks of y need.
+        The space beside the area; by default the left one has the width of the y ticks.
     header : float
-        Room between the name of the y axis and the area, for a second row of ticks.
+        The space between the label of the y axis and the area, for a second row of ticks.
     """
 
     def __init__(
@@ -104,52 +105,54 @@ class Chart:
         self._parts: list[Markup] = []
         self._draw_axes(x_label, y_label)
 
-    def across(self, values: Any) -> Vector:
-        """Places along the horizontal axis."""
+    def to_x(self, values: Any) -> Vector:
+        """Horizontal places of data coordinates."""
         return self.left + (self.right - self.left) * self.x(values)
 
-    def up(self, values: Any) -> Vector:
-        """Places along the vertical axis, which are counted from above."""
+    def to_y(self, values: Any) -> Vector:
+        """Vertical places of data coordinates, counted from above."""
         return self.bottom - (self.bottom - self.top) * self.y(values)
 
     def line(self, x: Any, y: Any, classes: str) -> None:
         """A line through points."""
-        self._parts.append(element("path", d=_through(self.across(x), self.up(y)), class_=f"line {classes}"))
+        self._parts.append(element("path", d=_svg_path(self.to_x(x), self.to_y(y)), class_=f"line {classes}"))
 
     def band(self, x: Any, low: Any, high: Any, classes: str) -> None:
         """The area between two lines."""
-        along = self.across(x)
-        shape = _through(np.append(along, along[::-1]), np.append(self.up(low), self.up(high)[::-1])) + "Z"
+        along = self.to_x(x)
+        shape = (
+            _svg_path(np.append(along, along[::-1]), np.append(self.to_y(low), self.to_y(high)[::-1])) + "Z"
+        )
         self._parts.append(element("path", d=shape, class_=f"band {classes}"))
 
     def dot(self, x: float, y: float, classes: str, radius: float = 3.5) -> None:
         """A point."""
-        across, up = float(self.across(x)), float(self.up(y))
+        across, up = float(self.to_x(x)), float(self.to_y(y))
         self._parts.append(element("circle", cx=across, cy=up, r=radius, class_=f"dot {classes}"))
 
-    def steps(self, edges: Any, heights: Any, foot: float, classes: str) -> None:
-        """A histogram that stands on a number of the vertical axis."""
-        along = np.repeat(self.across(edges), 2)
-        tops = self.up(foot + np.concatenate([[0.0], np.repeat(heights, 2), [0.0]]))
-        self._parts.append(element("path", d=_through(along, tops) + "Z", class_=f"area {classes}"))
+    def stairs(self, edges: Any, heights: Any, foot: float, classes: str) -> None:
+        """A histogram whose base is at a number of the vertical axis."""
+        along = np.repeat(self.to_x(edges), 2)
+        tops = self.to_y(foot + np.concatenate([[0.0], np.repeat(heights, 2), [0.0]]))
+        self._parts.append(element("path", d=_svg_path(along, tops) + "Z", class_=f"area {classes}"))
 
     def rule(self, *, x: float | None = None, y: float | None = None, classes: str = "") -> None:
-        """A line from one side to the other, at a number of one axis."""
+        """A line across the whole chart, at a number of one axis."""
         if x is not None:
-            at = float(self.across(x))
+            at = float(self.to_x(x))
             shape = f"M{at:.1f} {self.top:.1f}V{self.bottom:.1f}"
         else:
-            at = float(self.up(y))
+            at = float(self.to_y(y))
             shape = f"M{self.left:.1f} {at:.1f}H{self.right:.1f}"
         self._parts.append(element("path", d=shape, class_=f"rule {classes}"))
 
     def text(self, x: float, y: float, text: str, classes: str = "", *, room: float | None = None) -> None:
-        """Text at a place of the picture (not a number of the axes), cut off where there is no more room."""
-        shown = text if room is None else fitted(text, FONT, room)
+        """Text at a place of the chart (not in data coordinates), shortened to the room if given."""
+        shown = text if room is None else truncated(text, FONT, room)
         self._parts.append(element("text", shown, x=x, y=y, class_=classes or None))
 
     def leader(self, start: tuple[float, float], end: tuple[float, float], classes: str) -> None:
-        """A thin line between two places of the picture."""
+        """A thin line between two places of the chart (not in data coordinates)."""
         shape = f"M{start[0]:.1f} {start[1]:.1f}L{end[0]:.1f} {end[1]:.1f}"
         self._parts.append(element("path", d=shape, class_=f"leader {classes}"))
 
@@ -159,13 +162,13 @@ class Chart:
         self.text(middle, self.bottom + 38.0, x_label, "label middle")
         for value, label in self.y.ticks:
             self.rule(y=value, classes="grid")
-            self.text(self.left - 6.0, float(self.up(value)) + 4.0, label, "end")
+            self.text(self.left - 6.0, float(self.to_y(value)) + 4.0, label, "end")
         occupied = -np.inf
-        ticks = sorted(self.x.ticks, key=lambda tick: float(self.across(tick[0])))
+        ticks = sorted(self.x.ticks, key=lambda tick: float(self.to_x(tick[0])))
         for value, label in ticks:
-            at, half = float(self.across(value)), 0.5 * text_width(label, FONT)
+            at, half = float(self.to_x(value)), 0.5 * text_width(label, FONT)
             self._parts.append(element("path", d=f"M{at:.1f} {self.bottom:.1f}v4", class_="rule axis"))
-            # A label that would touch the one before it, or leave the picture, is left out; its tick stays.
+            # A label that would touch its neighbour, or leave the chart, is omitted; its tick stays.
             if at - half > occupied + 4.0 and at + half <= WIDTH + 1.0:
                 self.text(at, self.bottom + 17.0, label, "middle")
                 occupied = at + half
@@ -173,8 +176,12 @@ class Chart:
             element("path", d=f"M{self.left:.1f} {self.bottom:.1f}H{self.right:.1f}", class_="rule axis")
         )
 
+    def figure(self, title: str, legend: Sequence[LegendEntry] = (), note: str = "") -> Figure:
+        """The finished chart with a title, a legend and an explanation."""
+        return Figure(title, self.svg(), legend, note)
+
     def svg(self) -> Markup:
-        """All that was drawn."""
+        """The chart as an SVG element."""
         head = element("title", self.title, id=f"{self.name}-title")
         head += element("desc", self.description, id=f"{self.name}-desc")
         height = self.bottom + 44.0
@@ -184,24 +191,14 @@ class Chart:
         )  # fmt: skip
 
 
-def subsample(count: int, most: int = MOST_POINTS) -> Any:
-    """Which of `count` points of a line to draw: the first, the last and evenly in between."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
-
-
-def colour(index: int, count: int) -> str:
-    """The CSS class of one of several lines; of too many to tell apart, grey."""
-    return f"c{index}" if count <= COLOURS else "pale"
-
-
-def _through(across: Vector, up: Vector) -> str:
+def _svg_path(across: Vector, up: Vector) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(across.tolist(), up.tolist(), strict=True))
 
 
-def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places near those wanted, in their order, `gap` apart and between two bounds as far as they fit."""
-    order = np.argsort(wanted, kind="stable")
-    places = np.asarray(wanted, dtype=np.float64)[order]
+def spread(ideal: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places near the ideal ones, in their order, `gap` apart and between two bounds as far as they fit."""
+    order = np.argsort(ideal, kind="stable")
+    places = np.asarray(ideal, dtype=np.float64)[order]
     for k in range(len(places)):
         places[k] = max(places[k], low + k * gap, places[k - 1] + gap if k else low)
     for k in reversed(range(len(places))):

@@ -1,4 +1,4 @@
-"""Axes: from numbers to places, with ticks at numbers that people would choose."""
+"""Axes: the mapping from numbers to places, and ticks at round numbers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from majorant.estimators.plots.data import SMALLEST
 from majorant.reporting.text import number, power_of_ten
 from majorant.status import Vector
 
-# Zero has no logarithm; what is below the machine precision is as good as zero.
-SMALLEST = float(np.finfo(float).eps)
-# Well above the numbers that lose their digits.
+# Well above the subnormal numbers.
 TINY = 1e-290
 
 
@@ -26,10 +25,10 @@ class Scale:
     ticks: tuple[tuple[float, str], ...]
     log: bool = False
     falling: bool = False
-    """Whether the largest number comes first."""
+    """Whether the largest number is at the beginning."""
 
     def __call__(self, values: Any) -> Vector:
-        """Where the numbers lie, from 0 at the beginning to 1 at the end."""
+        """The places of numbers, from 0 at the beginning to 1 at the end."""
         numbers = np.asarray(values, dtype=np.float64)
         low, high = self.low, self.high
         if self.log:
@@ -40,7 +39,7 @@ class Scale:
 
 def linear_scale(low: float, high: float, *, most: int = 5, tight: bool = False) -> Scale:
     """Ticks at multiples of 1, 2 or 5 times a power of ten; unless `tight`, the axis ends at ticks."""
-    low, high = _apart(low, high)
+    low, high = _widened(low, high)
     step = _round_step((high - low) / most)
     if not tight:
         low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
@@ -49,8 +48,8 @@ def linear_scale(low: float, high: float, *, most: int = 5, tight: bool = False)
     return Scale(low, high, ticks)
 
 
-def _apart(low: float, high: float) -> tuple[float, float]:
-    """An interval that is one, and wide enough for its ends to be told apart."""
+def _widened(low: float, high: float) -> tuple[float, float]:
+    """The interval, widened if its ends are the same number up to rounding."""
     size = max(abs(low), abs(high))
     if high - low > max(1e-9 * size, TINY):
         return low, high
@@ -64,7 +63,7 @@ def _round_step(least: float) -> float:
 
 
 def _label(value: float, step: float) -> str:
-    """With as many digits as it takes to tell a tick from the next."""
+    """The number with enough digits to distinguish neighbouring ticks."""
     if value == 0.0:
         return "0"
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
@@ -74,7 +73,7 @@ def _label(value: float, step: float) -> str:
 
 
 def log_scale(low: float, high: float, *, most: int = 6, falling: bool = False) -> Scale:
-    """Equal factors: ticks at powers of ten, or at 1, 2 and 5 times them where there are few of those.
+    """Equal factors: ticks at powers of ten, or at 1, 2 and 5 times them if those are few.
 
     Both numbers are positive.
     """
@@ -83,7 +82,7 @@ def log_scale(low: float, high: float, *, most: int = 6, falling: bool = False) 
     decades = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)
     if len(decades) >= 3:
         every = math.ceil(len(decades) / most)
-        # One way of writing for all: as numbers while they are short.
+        # One notation for all ticks: plain numbers while they are short.
         plain = decades[0] >= -3 and decades[-1] <= 4
         ticks = tuple(
             (10.0**k, f"{10.0**k:,g}" if plain or k == 0 else power_of_ten(k))
@@ -99,8 +98,8 @@ def log_scale(low: float, high: float, *, most: int = 6, falling: bool = False) 
     return Scale(low, high, ticks, log=True, falling=falling)
 
 
-def around(values: Any, *, log: bool = False, most: int = 5) -> Scale:
-    """A scale that holds all values."""
+def scale_of(values: Any, *, log: bool = False, most: int = 5) -> Scale:
+    """A scale that contains all values."""
     numbers = np.asarray(values, dtype=np.float64).ravel()
     numbers = numbers[np.isfinite(numbers)]
     if log:

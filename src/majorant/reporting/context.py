@@ -1,4 +1,4 @@
-"""What a report is about: a fitted model, rows it is asked about, and names. Bad input ends here."""
+"""The checked input of a report: a fitted model, rows with its predictions, and names."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from majorant.errors import MajorantError
 from majorant.estimators import SparseSVC, SparseSVCCV
 from majorant.estimators.fitted import Origin, origin_of
+from majorant.estimators.plots.data import margins_of
 from majorant.reporting.text import plain_text
 from majorant.status import History, Vector
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows with labels, and what the model says of them."""
+class ScoredRows:
+    """ScoredRows with labels, and what the model says of them."""
 
     X: Any
     codes: NDArray[np.intp]
-    """The number of each row's class."""
+    """The index of each row's class."""
     decision: NDArray[Any]
     """w·x + β: (n_rows,) for two classes, (n_rows, n_classes) for more."""
-    where: str
+    role: str
     """"training", "test", or "given": rows of which it is not known that the model was trained on them."""
 
     def __len__(self) -> int:
@@ -39,39 +40,33 @@ class Rows:
 
     @property
     def predicted(self) -> NDArray[np.intp]:
-        """The number of the class predicted for each row."""
+        """The index of the class predicted for each row."""
         if self.decision.ndim == 1:
             return (self.decision > 0).astype(np.intp)
         return np.asarray(self.decision.argmax(axis=1))
 
     @property
     def margins(self) -> Vector:
-        """How far each row is on the right side: y f(x), or f of its class minus the largest other f."""
-        decision = np.array(self.decision, dtype=np.float64)
-        if decision.ndim == 1:
-            return np.where(self.codes == 1, decision, -decision)
-        every = np.arange(len(self))
-        own = decision[every, self.codes]
-        decision[every, self.codes] = -np.inf
-        return np.asarray(own - decision.max(axis=1))
+        """Y f(x), or f of the row's class minus the largest other f."""
+        return margins_of(self.decision, self.codes)
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
-    """A fitted model with names for its features and classes, and the rows it was trained and tested on."""
+class ReportContext:
+    """A fitted model with names for its features and classes, and its training and test rows."""
 
     model: SparseSVC | SparseSVCCV
     coef: NDArray[np.float64]
     """(1, n_features) or (n_classes, n_features), dense."""
     names: Sequence[Any]
-    """Of the features, as given: only those that are shown are ever made text."""
+    """The names of the features as given; only those shown are converted to text."""
     classes: tuple[str, ...]
-    training: Rows
-    test: Rows | None
+    training: ScoredRows
+    test: ScoredRows | None
     steps: tuple[str, ...]
     """The transformers before the model, in a pipeline."""
     deviations: NDArray[np.float64] | None = None
-    """Of the features: times these, coefficients can be compared."""
+    """The standard deviations of the features: coefficients times these are comparable."""
     trained_on: bool | None = True
     """Whether the model was trained on `training`; None if that is not known."""
 
@@ -81,29 +76,29 @@ class Subject:
         return self.coef if self.deviations is None else self.coef * self.deviations
 
     @property
-    def judged(self) -> Rows:
-        """The rows by which the model is judged: those it has not seen, if there are any."""
+    def evaluated(self) -> ScoredRows:
+        """The rows of the scores: the test rows if there are any, else the training rows."""
         return self.training if self.test is None else self.test
 
     @property
     def origin(self) -> Origin:
-        """How it came to its coefficients, as its attributes tell."""
+        """The source of the coefficients, inferred from the model's attributes."""
         return origin_of(self.model)
 
     @property
     def n_features(self) -> int:
-        """How many features the model was given."""
+        """The number of features of the model."""
         return int(self.coef.shape[1])
 
     @property
     def histories(self) -> list[History]:
-        """The traces of its problems; none unless it was fitted."""
+        """The traces of the model's problems; empty unless it was fitted."""
         histories = getattr(self.model, "history_", [])
         histories = [histories] if isinstance(histories, History) else list(histories)
         return [history for history in histories if len(history)]
 
 
-def make_subject(
+def make_context(
     model: Any,
     X: Any,
     y: Any,
@@ -113,8 +108,8 @@ def make_subject(
     *,
     deviations: Any = None,
     trained_on: bool | None = True,
-) -> Subject:
-    """Check everything that a report is made from."""
+) -> ReportContext:
+    """Check the input of a report."""
     if (X_test is None) != (y_test is None):
         raise MajorantError("X_test and y_test belong together: pass both or neither")
     last, before = _parts(model)
@@ -124,7 +119,7 @@ def make_subject(
         raise MajorantError("the model is not fitted: call its fit before report") from None
     names = _names(last, before, feature_names)
     steps = () if before is None else tuple(type(step).__name__ for _, step in before.steps)
-    return Subject(
+    return ReportContext(
         model=last,
         coef=np.asarray(copy(last).densify().coef_, dtype=np.float64),
         names=names,
@@ -150,7 +145,7 @@ def _parts(model: Any) -> tuple[Any, Pipeline | None]:
 
 
 def _names(last: Any, before: Pipeline | None, given: Any) -> Sequence[Any]:
-    """What the features of the model are called; those of a pipeline are called by its transformers."""
+    """The names of the model's features, in a pipeline those that its transformers give."""
     n_features = last.n_features_in_
     if isinstance(given, str):
         raise MajorantError("feature_names must be a list of names, not one string")
@@ -183,12 +178,12 @@ def _checked_deviations(given: Any, n_features: int) -> NDArray[np.float64] | No
     return deviations
 
 
-def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str, where: str) -> Rows:
+def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str, role: str) -> ScoredRows:
     try:
         if before is not None:
             X = before.transform(X)
         with warnings.catch_warnings():
-            # Of a model that was fitted on a data frame, about an array with the same columns.
+            # The model was fitted on a data frame, and X is an array with the same columns.
             warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
             decision = np.asarray(last.decision_function(X))
         labels = column_or_1d(y)
@@ -199,7 +194,7 @@ def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str, where
             f"X{suffix} has {len(decision)} rows and y{suffix} {len(labels)} labels: they must be as many"
         )
     codes = _codes(labels, last.classes_, f"y{suffix}")
-    return Rows(X, codes, decision, where)
+    return ScoredRows(X, codes, decision, role)
 
 
 def _codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.intp]:
@@ -216,7 +211,7 @@ def _codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np
 
 
 def _sentence(error: Exception) -> str:
-    """The first sentence of an error of scikit-learn's, which may be many."""
+    """The first sentence of an error message of scikit-learn."""
     return str(error).split("\n")[0].split(". ")[0].rstrip(".:")
 
 

@@ -1,7 +1,7 @@
-"""The paper's experiments as data: change a value, get another study.
+"""The paper's experiments as data: data sets, regularisers, methods, and the study that combines them.
 
-What the paper does not say was found out from its figures (the splits follow from the fractions in its
-tables), or is a choice of ours that is marked as such. The starting point is θ = 0 everywhere.
+Settings that the paper does not state are inferred from its figures (the splits follow from the fractions in
+its tables) or chosen here, and marked as such. Every run starts at θ = 0.
 """
 
 from __future__ import annotations
@@ -14,29 +14,30 @@ from typing import Any, Literal
 
 from majorant import __version__
 
-__all__ = ["PAPER", "QUICK", "STAND_IN", "DataSet", "Method", "Regulariser", "Study", "Task"]
+__all__ = ["PAPER", "QUICK", "STAND_IN", "DataSet", "Method", "Regulariser", "Run", "Study"]
 
 
-# To be counted up when records change: those of another format are not used again.
+# Increased when the content of a record changes: records of another format are not reused.
 FORMAT = 3
+STOCHASTIC = ("sgd", "momentum", "adam")
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """Data, and how they are divided into training and test rows."""
+    """A data set, and how its rows are split into training and test rows."""
 
     name: str
-    """What the tables call it."""
+    """The name in the tables."""
     source: str
-    """Its name in `majorant.datasets`, or "stand-in" for data that are made up."""
+    """The name in `majorant.datasets`, or "stand-in" for generated rows."""
     features: int | None = None
-    """How many columns to keep; by default all."""
+    """The number of columns kept; None: all."""
     shuffled: bool = False
-    """False: the first rows train, the last ones test. True: divided at random, each class in proportion."""
+    """False: the first rows train, the last rows test. True: stratified random splits."""
     splits: int = 1
-    """How many divisions at random; split k has the seed k."""
+    """The number of random splits; split k has the seed k."""
     standardised: bool = False
-    """Whether columns are brought to mean 0 and deviation 1, as the training rows have them."""
+    """Whether columns are scaled to mean 0 and standard deviation 1 on the training rows."""
     train_share: float = 0.8
 
 
@@ -50,42 +51,34 @@ class Regulariser:
     delta: float = 0.0
     eta: float = 0.0
 
-    @property
-    def problem(self) -> str:
-        """The regulariser with its strength, where it is not the only one of its name."""
-        return f"{self.name} λ={self.lam:g}"
-
 
 @dataclass(frozen=True)
 class Method:
-    """A solver, after `warmup` epochs of a stochastic one if there are any."""
+    """A solver, or `warmup` epochs of a stochastic solver followed by a solver (the paper's hybrids)."""
 
     name: str
-    """As the heads of the paper's tables have it."""
+    """The column header in the paper's tables."""
     solver: str
     """A registered solver, or "liblinear"."""
     warmup: int = 0
     warmup_solver: str = "adam"
     rate: float | None = None
-    """The learning rate of the stochastic part; None as long as it has not been looked for."""
+    """The learning rate of the stochastic part; None before the search."""
     batch_size: int = 128
     """The paper does not say."""
     weighting: Literal["paper", "unbiased"] = "paper"
 
     @property
     def stochastic(self) -> str | None:
-        """The stochastic solver that it is or begins with."""
+        """The stochastic solver of the whole method or of its warm-up; None without."""
         if self.solver in STOCHASTIC:
             return self.solver
         return self.warmup_solver if self.warmup else None
 
 
-STOCHASTIC = ("sgd", "momentum", "adam")
-
-
 @dataclass(frozen=True)
-class Task:
-    """One cell of the study: one method on one problem. All that its figures depend on is in here."""
+class Run:
+    """One method on one split of one problem, with every setting that its record depends on."""
 
     data: DataSet
     split: int
@@ -95,35 +88,48 @@ class Task:
     zero_below: float
     seed: int = 0
     repeats: int = 0
-    """How often to run it again for its time on one core, if that is short; 0: the time of the driver."""
+    """How often a short run is repeated to measure its time on one core; 0: the driver's time is kept."""
     keep_theta: bool = True
 
     @cached_property
     def key(self) -> str:
-        """A name for exactly these settings, with this version of the package."""
+        """The hash of these settings and of the package's version: the record's name in the results."""
         text = json.dumps([__version__, FORMAT, asdict(self)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
     @property
     def label(self) -> str:
-        """For people."""
+        """The run in the messages of the progress bar."""
         split = f" split {self.split}" if self.data.splits > 1 else ""
-        return f"{self.data.name}{split}, {self.regulariser.problem}, {self.method.name}"
+        return (
+            f"{self.data.name}{split}, {self.regulariser.name} λ={self.regulariser.lam:g}, {self.method.name}"
+        )
 
     @property
     def timed(self) -> bool:
-        """Whether its time is printed, and so measured with care."""
+        """Whether a table or a figure shows the run's time; such runs do not share the machine."""
         return self.repeats > 0 or self.method.solver == "liblinear"
 
     @property
     def weight(self) -> float:
-        """About how long it takes, in a unit of its own."""
+        """The run's expected duration, in arbitrary units, for the estimate of the time left."""
         rows = {"w8a": 40.0, "cina0": 30.0}.get(self.data.source, 2.0)
         stochastic = self.iterations if self.method.solver in STOCHASTIC else self.method.warmup
         once = 12.0 * stochastic + self.iterations
         if self.method.solver == "newton":
             once = 900.0 if self.regulariser.potential == "welsch" else 200.0
         return rows * once * (1.6 if self.repeats else 1.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as JSON types."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return plain
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Run:
+        """The inverse of `to_dict`."""
+        parts: dict[str, Any] = {"data": DataSet, "regulariser": Regulariser, "method": Method}
+        return cls(**(plain | {name: make(**plain[name]) for name, make in parts.items()}))
 
 
 def _methods(warmup: int) -> tuple[Method, ...]:
@@ -134,7 +140,7 @@ def _methods(warmup: int) -> tuple[Method, ...]:
 
 @dataclass(frozen=True)
 class Study:
-    """All that is run, and with what."""
+    """The data sets, regularisers, methods and settings of a reproduction."""
 
     name: str
     data: tuple[DataSet, ...]
@@ -145,39 +151,34 @@ class Study:
     )
     methods: tuple[Method, ...] = _methods(10)
     iterations: int = 100
-    """Of the deterministic methods; epochs of the stochastic ones; of hybrids, both together."""
+    """Iterations of deterministic methods, epochs of stochastic methods; hybrids: the sum of both."""
     warmup: int = 10
-    """ι: the epochs after which learning rates are compared, and hybrids change their method."""
+    """ι: the epochs after which learning rates are compared, and after which hybrids switch solvers."""
     rates: tuple[float, ...] = tuple(10.0**k for k in range(-8, 1))
-    """The learning rates of the first round; the second one looks around the best of them."""
+    """The learning rates of the first round of the search."""
     refinements: tuple[float, ...] = (0.2, 0.5, 2.0, 5.0)
+    """Factors that multiply the best rate of the first round to give the rates of the second round."""
     search_seeds: tuple[int, ...] = (0, 1)
     reference_iterations: int = 1000
-    """For the minimum: the fastest solver, with no tolerance at all, up to here."""
+    """The iteration limit of the runs that find the minimum, with tolerance 0."""
     sparsity_of: str = "H MMI"
-    """The method of the tables sparsity:*, which do not name it: with this one the scores of a1a agree."""
+    """The method of the tables sparsity:*, not named in the paper; with this one the a1a scores agree."""
     lambdas: tuple[float, ...] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
     zero_below: float = 1e-4
-    """|w| up to here counts as a zero. The paper does not say what it counts; this is its δ."""
+    """The largest |w| that counts as zero. The paper does not state its threshold; this is its δ."""
     repeats: int = 10
     labels: tuple[str, ...] = field(default=())
-    """Which tables and figures are wanted; empty: all."""
-
-    def without(self, missing: set[str]) -> Study:
-        """The study on the data sets that there are."""
-        return replace(self, data=tuple(data for data in self.data if data.source not in missing))
+    """The tables and figures to make; empty: all."""
 
 
-A1A = DataSet(
-    "a1a", "a1a", features=119
-)  # the last feature that occurs in the file; the paper has N + 1 = 120
+A1A = DataSet("a1a", "a1a", features=119)  # the last feature in the file; the paper has N + 1 = 120
 CINA0 = DataSet("cina0", "cina0")
 W8A = DataSet("w8a", "w8a", shuffled=True, splits=10)
 CINA0_STANDARDISED = DataSet("cina0 standardised", "cina0", standardised=True)
 STAND_IN = DataSet("stand-in", "stand-in")
 
 PAPER = Study("full", (A1A, CINA0, W8A, CINA0_STANDARDISED))
-"""Everything in the paper."""
+"""All experiments of the paper."""
 
 QUICK = Study(
     "quick",
@@ -188,20 +189,4 @@ QUICK = Study(
     reference_iterations=200,
     repeats=5,
 )
-"""The same tables from fewer splits and a coarser search."""
-
-
-def as_plain(task: Task) -> dict[str, Any]:
-    """The settings as JSON has them."""
-    plain: dict[str, Any] = json.loads(json.dumps(asdict(task)))
-    return plain
-
-
-def from_plain(plain: dict[str, Any]) -> Task:
-    """The task that `as_plain` wrote down."""
-    parts = {
-        "data": DataSet(**plain["data"]),
-        "regulariser": Regulariser(**plain["regulariser"]),
-        "method": Method(**plain["method"]),
-    }
-    return Task(**(plain | parts))
+"""The same tables with fewer splits and a coarser search."""

@@ -1,0 +1,266 @@
+"""The charts of a report: convergence, margins, the path, cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from majorant.estimators import SparseSVCCV
+from majorant.estimators.path import Path
+from majorant.estimators.plots.data import bin_edges, certificate_errors, cv_scores, path_lines, subsample
+from majorant.reporting.charts.chart import (
+    COLOURS,
+    FONT,
+    MOST_POINTS,
+    WIDTH,
+    Chart,
+    Figure,
+    LegendEntry,
+    spread,
+)
+from majorant.reporting.charts.scales import Scale, linear_scale, log_scale, scale_of
+from majorant.reporting.context import ReportContext
+from majorant.reporting.text import counted, number, percent, plain_text, text_width, truncated
+from majorant.status import Vector
+
+# More curves of problems than this hide each other, and this many show their range.
+MOST_CURVES = 40
+MOST_CLASSES = 40
+MOST_BINS = 48
+# Smaller coefficients than these cover each other near zero.
+MOST_PATH_LINES = 60
+CLASS_ROOM, FEATURE_ROOM = 116.0, 132.0
+
+Curve = tuple[Vector, Vector]
+
+
+# Convergence -----------------------------------------------------------------------------------
+
+
+def draw_certificate(context: ReportContext) -> Figure | None:
+    """The gap, or without a gap the stationarity, on a logarithmic scale against iterations."""
+    curves = [_finite(h.column("iteration"), certificate_errors(h)) for h in context.histories]
+    if not any(len(x) for x, _ in curves):
+        return None
+    certificate = "Stationarity" if np.isnan(context.model.gap_) else "Duality gap, relative to the objective"
+    tol = context.model.tol
+    y = scale_of(np.concatenate([values for _, values in curves] + [[tol] if tol > 0.0 else []]), log=True)
+    last = max(1, *(int(x[-1]) for x, _ in curves if len(x)))
+    end = number(max(values[-1] for _, values in curves if len(values)), 2)
+    chart = Chart(
+        "certificate", "How the certificate fell",
+        f"{certificate} against iterations on a logarithmic scale; it ends at {end}.",
+        linear_scale(0.0, last, most=min(5, last), tight=True), y, x_label="Iteration", y_label=certificate,
+    )  # fmt: skip
+    legend = _draw_curves(chart, curves, context)
+    if tol > 0.0:
+        chart.rule(y=tol, classes="dashed")
+        legend.append(LegendEntry("dashed", f"tolerance {number(tol, 2)}"))
+    note = "All points are estimates but the last, the dot, which is what is certified."
+    return chart.figure("Certificate", legend, note)
+
+
+def draw_objective(context: ReportContext) -> Figure | None:
+    """Φ against the seconds of the solver."""
+    curves = [_finite(h.column("time"), h.column("objective")) for h in context.histories]
+    if not any(len(x) for x, _ in curves):
+        return None
+    values = np.concatenate([y for _, y in curves])
+    seconds = max(float(x[-1]) for x, _ in curves if len(x))
+    unit, factor = ("seconds", 1.0) if seconds >= 1.0 else ("milliseconds", 1e3)
+    log = bool(values.min() > 0.0 and values.max() > 30.0 * values.min())
+    chart = Chart(
+        "objective", "How the objective fell",
+        f"The objective against time: from {number(values.max(), 4)} to {number(values.min(), 4)} in "
+        f"{number(factor * seconds)} {unit}.",
+        linear_scale(0.0, max(factor * seconds, 1e-3), tight=True), scale_of(values, log=log),
+        x_label=f"Time of the solver in {unit}", y_label="Objective" + " of each class" * (len(curves) > 1),
+    )  # fmt: skip
+    return chart.figure("Objective", _draw_curves(chart, [(factor * x, y) for x, y in curves], context))
+
+
+def _finite(x: Vector, y: Vector) -> Curve:
+    known = np.isfinite(y)
+    return np.asarray(x, dtype=np.float64)[known], np.asarray(y, dtype=np.float64)[known]
+
+
+def _draw_curves(chart: Chart, curves: Sequence[Curve], context: ReportContext) -> list[LegendEntry]:
+    """A line with a dot at its end for each problem; a legend if colours distinguish the problems."""
+    many = len(curves) > COLOURS
+    for k, (x, y) in enumerate(curves[:MOST_CURVES]):
+        if not len(x):
+            continue
+        shown = subsample(len(x), MOST_POINTS // 4 if many else MOST_POINTS)
+        colour = "pale" if many else f"c{k}"
+        chart.line(x[shown], y[shown], colour + " thin" * many)
+        chart.dot(float(x[-1]), float(y[-1]), colour, 2.5 if many else 3.5)
+    if many:
+        drawn = counted(min(len(curves), MOST_CURVES), "class", "classes")
+        return [LegendEntry("pale", f"one line for each of {drawn}")]
+    names = context.classes[: len(curves)] if len(curves) > 1 else ()
+    return [LegendEntry(f"c{k}", plain_text(name, 40)) for k, name in enumerate(names)]
+
+
+# Margins ---------------------------------------------------------------------------------------
+
+
+def draw_margins(context: ReportContext) -> Figure:
+    """A histogram for each class; of many classes, the middle half and the middle 90 % of their margins."""
+    rows = context.evaluated
+    margins = rows.margins
+    present = [k for k in range(len(context.classes)) if np.any(rows.codes == k)]
+    by_class = {k: margins[rows.codes == k] for k in present[:MOST_CLASSES]}
+    names = [plain_text(context.classes[k]) for k in by_class]
+    sentence = (
+        f"{percent(float(np.mean(margins < 1.0)))} of the {rows.role} rows are inside the margin, "
+        f"{percent(float(np.mean(margins < 0.0)))} on the wrong side."
+    )
+    label = "Margin y f(x)" if len(context.classes) == 2 else "f of the own class minus the largest other f"
+    histograms = len(by_class) <= COLOURS
+    draw = _draw_histograms if histograms else _draw_quantiles
+    chart = draw(list(by_class.values()), names, label, sentence)
+    chart.rule(x=0.0, classes="solid")
+    if chart.x.high >= 1.0:
+        chart.rule(x=1.0, classes="dashed")
+    legend = [LegendEntry("solid", "0, the border"), LegendEntry("dashed", "1, the margin")]
+    if not histograms:
+        legend += [LegendEntry("c0 thick", "the middle half"), LegendEntry("c0", "the middle 90 %")]
+    if len(present) > MOST_CLASSES:
+        sentence += f" The first {MOST_CLASSES} of {len(present)} classes are shown."
+    return chart.figure("Margins", legend, sentence)
+
+
+def _margin_chart(
+    names: list[str], x: Scale, x_label: str, sentence: str, *, row: float, y_label: str
+) -> Chart:
+    shown = [truncated(name, FONT, CLASS_ROOM) for name in names]
+    left = 12.0 + max(text_width(name, FONT) for name in shown)
+    chart = Chart(
+        "margins", "Margins by class", sentence, x, Scale(0.0, float(len(names)), ()), x_label=x_label,
+        y_label=y_label, height=row * len(names), left=left,
+    )  # fmt: skip
+    for k, name in enumerate(shown):
+        chart.text(left - 8.0, chart.top + row * (k + 0.5) + 4.0, name, "end")
+    return chart
+
+
+def _draw_histograms(by_class: list[Vector], names: list[str], x_label: str, sentence: str) -> Chart:
+    edges = bin_edges(np.concatenate(by_class), MOST_BINS)
+    x = linear_scale(min(float(edges[0]), 0.0), max(float(edges[-1]), 1.0), tight=True, most=6)
+    row, y_label = 190.0 / max(len(names), 2), "Share of each class’s rows"
+    chart = _margin_chart(names, x, x_label, sentence, row=row, y_label=y_label)
+    # With two classes, the colours of the coefficients that favour them.
+    colours = (1, 0) if len(names) == 2 else range(len(names))
+    for k, margins in enumerate(by_class):
+        heights = np.histogram(margins, edges)[0].astype(np.float64)
+        heights *= 0.86 / heights.max()
+        foot = len(names) - 1.0 - k
+        chart.stairs(edges, heights, foot, f"c{colours[k]}")
+        chart.rule(y=foot, classes="axis")
+    return chart
+
+
+def _draw_quantiles(by_class: list[Vector], names: list[str], x_label: str, sentence: str) -> Chart:
+    quantiles = np.array([np.quantile(margins, [0.05, 0.25, 0.5, 0.75, 0.95]) for margins in by_class])
+    x = linear_scale(min(float(quantiles.min()), 0.0), max(float(quantiles.max()), 1.0), most=6)
+    chart = _margin_chart(names, x, x_label, sentence, row=17.0, y_label="Class")
+    for k, (low, first, median, third, high) in enumerate(quantiles.tolist()):
+        middle = len(names) - 0.5 - k
+        chart.line([low, high], [middle, middle], "c0")
+        chart.line([first, third], [middle, middle], "c0 thick")
+        chart.dot(median, middle, "hole", 2.6)
+    return chart
+
+
+# Strengths -------------------------------------------------------------------------------------
+
+
+def draw_path(context: ReportContext, path: Path) -> Figure | None:
+    """The coefficients against λ, the strongest penalty on the left, the largest coefficients with names."""
+    units = 1.0 if context.deviations is None else context.deviations
+    lines = path_lines(path, MOST_PATH_LINES, units, MOST_POINTS)
+    if lines is None:
+        return None
+    lambdas, sizes, count = lines.lambdas, lines.sizes, len(lines.features)
+    labelled = min(COLOURS, count)
+    names = [
+        truncated(plain_text(context.names[i]), FONT, FEATURE_ROOM - 18.0) for i in lines.features[:labelled]
+    ]
+    y_label = "Coefficient" if lines.one_problem else "Length of the coefficients over the classes"
+    chart = Chart(
+        "path", "Coefficients along the path",
+        f"The coefficients of {count} features against the strength of the penalty, which falls from "
+        f"{number(lambdas[0])} to {number(lambdas[-1])}.",
+        log_scale(float(lambdas[-1]), float(lambdas[0]), falling=True),
+        scale_of(np.append(sizes.ravel(), 0.0)),
+        x_label="Strength λ of the penalty",
+        y_label=y_label + ("" if context.deviations is None else " × standard deviation"),
+        height=220.0, right=24.0 + max((text_width(name, FONT) for name in names), default=0.0),
+    )  # fmt: skip
+    for k in reversed(range(count)):  # the largest on top
+        start = lines.starts[k]
+        chart.line(lambdas[start:], sizes[start:, k], f"c{k}" if k < labelled else "pale thin")
+    if sizes.size and sizes.min() < 0.0:
+        chart.rule(y=0.0, classes="axis")
+    _label_ends(chart, sizes[-1, :labelled], names)
+    legend = []
+    if lambdas[-1] <= context.model.lam_ <= lambdas[0]:
+        chart.rule(x=context.model.lam_, classes="dashed")
+        legend = [LegendEntry("dashed", f"this model, λ = {number(context.model.lam_)}")]
+    hidden = lines.n_selected - count
+    note = f"The {MOST_PATH_LINES} largest are drawn, {hidden:,} smaller ones are not." if hidden else ""
+    return chart.figure("Path", legend, note)
+
+
+def _label_ends(chart: Chart, ends: Vector, names: list[str]) -> None:
+    """Names to the right of the lines, as near to their ends as the other names allow."""
+    ideal = chart.to_y(ends)
+    places = spread(ideal.tolist(), 1.3 * FONT, chart.top, chart.bottom)
+    for k, (end, place, name) in enumerate(zip(ideal, places, names, strict=True)):
+        chart.leader((chart.right, float(end)), (chart.right + 14.0, place), f"c{k}")
+        chart.text(chart.right + 18.0, place + 4.0, name, room=WIDTH - chart.right - 18.0)
+
+
+def draw_cv_scores(model: SparseSVCCV) -> Figure | None:
+    """The mean score with a band of one standard error against λ; above, the mean number of features."""
+    scores = cv_scores(model, MOST_POINTS)
+    if scores is None:
+        return None
+    lambdas, mean, error = scores.lambdas, scores.mean, scores.standard_error
+    score = plain_text(scores.score, 30)
+    chart = Chart(
+        "cv", "Score in cross-validation",
+        f"{score} against the strength of the penalty; the best mean is {number(mean.max())} at λ = "
+        f"{number(model.lam_best_)}.",
+        log_scale(float(lambdas[-1]), float(lambdas[0]), falling=True),
+        linear_scale(float((mean - error).min()), float((mean + error).max())),
+        x_label="Strength λ of the penalty", y_label=f"{score}, mean of {scores.n_splits} folds",
+        height=200.0, header=20.0,
+    )  # fmt: skip
+    chart.band(lambdas, mean - error, mean + error, "c0")
+    chart.line(lambdas, mean, "c0")
+    _label_feature_counts(chart, lambdas, scores.n_features)
+    legend = [LegendEntry("c0", "mean ± one standard error")]
+    marks = [(model.lam_best_, "dashed", "best"), (model.lam_1se_, "dotted", "within one standard error")]
+    if model.lam_best_ == model.lam_1se_:
+        marks = [(model.lam_best_, "dashed", "best, also within one standard error")]
+    for lam, dashes, text in marks:
+        if lam > 0.0:
+            chart.rule(x=lam, classes=dashes)
+            legend.append(LegendEntry(dashes, f"{text}: λ = {number(lam)}"))
+    best = model.selection == "best"
+    chosen = "the best" if best else "the strongest within one standard error of the best"
+    note = f"Chosen: {chosen}, λ = {number(model.lam_)}. The numbers on top count the features, on average."
+    return chart.figure("Cross-validation", legend, note)
+
+
+def _label_feature_counts(chart: Chart, lambdas: Vector, counts: Vector) -> None:
+    """The number of features above some of the strengths, without overlap."""
+    occupied = chart.left - 6.0
+    for at, count in zip(chart.to_x(lambdas).tolist(), counts, strict=True):
+        label = f"{count:,.0f}"
+        half = 0.5 * text_width(label, FONT)
+        if at - half >= occupied and at + half <= WIDTH:
+            chart.text(at, chart.top - 8.0, label, "middle")
+            occupied = at + half + 22.0

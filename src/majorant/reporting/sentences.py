@@ -1,0 +1,172 @@
+"""What a report says about a model: sentences, and tables of names and values."""
+
+from __future__ import annotations
+
+import math
+import platform
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from majorant import __version__
+from majorant.estimators.fitted import Origin
+from majorant.persistence import Provenance
+from majorant.potentials import Potential, make_potential
+from majorant.reporting.context import ReportContext, density
+from majorant.reporting.scores import Score
+from majorant.reporting.text import NO_BREAK, counted, number, plain_text, share
+
+# No bound is claimed below the machine precision.
+EPSILON = sys.float_info.epsilon
+
+
+def potential_of(context: ReportContext) -> Potential:
+    """The fitted penalty, with the strength that was chosen."""
+    model = context.model
+    if isinstance(model.penalty, Potential):
+        return model.penalty
+    lam = 0.0 if math.isnan(model.lam_) else model.lam_
+    return make_potential(model.penalty, lam=lam, delta=model.delta)
+
+
+def summary(context: ReportContext, accuracy: Score) -> str:
+    """The model in one sentence."""
+    used = len(context.model.support_)
+    rows = context.evaluated
+    evaluated = counted(len(rows), f"{rows.role} row")
+    # Without a wrong prediction, all resamples have the same score.
+    chance = f" (95{NO_BREAK}% interval {interval(accuracy)})" if accuracy.low < accuracy.high else ""
+    return (
+        f"{used:,} of {counted(context.n_features, 'feature')}, accuracy {share(accuracy.value)}{chance} on "
+        f"{evaluated}, {_brief_certificate(context)}."
+    )
+
+
+def interval(score: Score) -> str:
+    """0.951 to 0.989."""
+    return f"{share(score.low)} to {share(score.high)}"
+
+
+def _brief_certificate(context: ReportContext) -> str:
+    model = context.model
+    if context.origin is Origin.IMPORTED:
+        return "imported: how it was trained is not known"
+    if context.origin is Origin.STREAM:
+        return "learned from a stream"
+    begin = "converged" if model.converged_ else "not converged"
+    if not math.isnan(model.gap_):
+        return f"{begin}: at most {number(max(model.gap_, EPSILON), 2)} above the minimum"
+    return f"{begin}: stationarity {number(model.stationarity_, 2)}"
+
+
+def certificate(context: ReportContext) -> str:
+    """The distance of the model from the minimum, and the reason for its certainty."""
+    model = context.model
+    if context.origin is Origin.IMPORTED:
+        return (
+            "Imported: how it was trained is not known. The file that it comes from has its coefficients and "
+            "tells neither what they minimise nor how well, so there is no certificate."
+        )
+    if context.origin is Origin.STREAM:
+        return (
+            f"Learned by partial_fit from {counted(model.t_, 'row')}. A certificate would need all of them "
+            "at once, so there is none."
+        )
+    begin = f"{model.status_.value} "
+    if not math.isnan(model.gap_):
+        return begin + (
+            f"The objective is at most {number(max(model.gap_, EPSILON), 2)} of its value above the minimum "
+            f"(the tolerance is {number(model.tol, 2)}). This is a proof: the duality gap shows that no "
+            f"coefficients whatsoever have an objective below {number(model.lower_bound_, 6)}."
+        )
+    begin += (
+        f"The stationarity is {number(model.stationarity_, 2)} (the tolerance is {number(model.tol, 2)}): "
+    )
+    if potential_of(context).convex:
+        return begin + (
+            "no step along a single coefficient lowers the objective by a larger share. Nothing bounds how "
+            "far it is above its minimum, because too many features have no penalty at all."
+        )
+    return begin + (
+        "minimising the tangent majorant from here lowers the objective by no larger share. Nothing bounds "
+        "how far it is above its minimum, because the penalty is not convex: this is a local minimum, and "
+        "there may be lower ones."
+    )
+
+
+# Tables of names and values --------------------------------------------------------------------
+
+
+def data_facts(context: ReportContext) -> list[tuple[str, str]]:
+    """The rows of the report, usually the training rows."""
+    X = context.training.X
+    kind = np.dtype(X.dtype).name if sp.issparse(X) or isinstance(X, np.ndarray) else "table"
+    facts = [
+        (f"{context.training.role.capitalize()} rows", f"{len(context.training):,}"),
+        ("Features", f"{context.n_features:,}"),
+        ("Classes", f"{len(context.classes):,}"),
+        ("Entries that are not zero", f"{number(100.0 * density(X))} %"),
+        ("Stored as", f"sparse {kind}" if sp.issparse(X) else f"dense {kind}"),
+    ]
+    if context.test is not None:
+        facts.insert(1, ("Test rows", f"{len(context.test):,}"))
+    if context.steps:
+        facts.append(("Transformed by", plain_text(", then ".join(context.steps), 300)))
+    return facts
+
+
+def settings(context: ReportContext) -> list[tuple[str, str]]:
+    """The objective, the solver and the result."""
+    model = context.model
+    if context.origin is Origin.IMPORTED:  # its parameters are those of a later `fit`
+        return [("Training", "not known: the coefficients were imported")]
+    potential = potential_of(context)
+    formula = f", φ(w) = {potential.formula}" if potential.formula else ""
+    facts = [("Penalty", f"{potential.name}{formula}"), ("Strength λ", number(model.lam_, 4))]
+    if hasattr(potential, "delta"):
+        facts.append(("Smoothing δ", number(potential.delta, 3)))
+    if model.eta:
+        facts.append(("Ridge η", number(model.eta, 3)))
+    if model.penalty_factor is not None:
+        facts.append(("Penalty factors", "given, feature by feature"))
+    if model.class_weight is not None:
+        facts.append(("Class weights", plain_text(model.class_weight)))
+    if len(context.classes) > 2:
+        strategies = {"ovr": "each against the rest", "joint": "jointly"}
+        facts.append(("Classes trained", strategies[model.multi_class]))
+    facts += [
+        ("Intercept", "fitted, never penalised" if model.fit_intercept else "none"),
+        (
+            "Solver",
+            f"{model.solver_.name}, {counted(model.n_iter_, 'iteration')} of at most {model.max_iter:,}",
+        ),
+        ("Tolerance", number(model.tol, 2)),
+    ]
+    for name, attribute, digits in (
+        ("Objective", "objective_", 6),
+        ("Lower bound of it", "lower_bound_", 6),
+        ("Duality gap", "gap_", 2),
+        ("Stationarity", "stationarity_", 2),
+    ):
+        value = getattr(model, attribute, np.nan)  # not there after partial_fit
+        if not np.isnan(value):
+            facts.append((name, number(value, digits)))
+    if model.random_state is not None:
+        facts.append(("Random state", plain_text(model.random_state)))
+    return facts
+
+
+def versions() -> list[tuple[str, str]]:
+    """The versions of the software."""
+    packages = [(name, version(name)) for name in ("numpy", "scipy", "scikit-learn")]
+    return [("majorant", __version__), ("Python", platform.python_version()), *packages]
+
+
+def provenance_facts(provenance: Provenance | Mapping[Any, Any] | None) -> list[tuple[str, str]]:
+    """The caller's facts about the data, as text."""
+    known = provenance.facts() if isinstance(provenance, Provenance) else provenance or {}
+    return [(plain_text(key), plain_text(value, 300)) for key, value in list(known.items())[:50]]

@@ -1,0 +1,220 @@
+"""The tables of a report as values for its templates, by name: scores, classes, confusions, coefficients."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import escape
+from numpy.typing import NDArray
+
+from majorant.estimators.coef_norms import feature_norms
+from majorant.estimators.plots.data import most_frequent
+from majorant.reporting.context import ReportContext, ScoredRows
+from majorant.reporting.scores import Confusion, Score
+from majorant.reporting.text import NO_BREAK, number, percent, plain_text, share
+
+TableValues = dict[str, Any]
+
+# Steps of shading in the style sheet.
+SHADES = 6
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar in a table cell: its start and its length in percent of the cell."""
+
+    start: str
+    length: str
+    classes: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number, and the CSS class of its background."""
+
+    text: str
+    shade: str = ""
+
+
+def make_bar(share: float, lowest: float = 0.0, highest: float = 1.0) -> Bar:
+    """A bar from zero to `share`, in a cell that reaches from `lowest` ≤ 0 to `highest` ≥ 0."""
+    width = (highest - lowest) / 100.0
+    length = abs(share) / width
+    start = (min(share, 0.0) - lowest) / width
+    return Bar(f"{start:.4g}", f"{max(length, 0.4):.4g}", "minus" if share < 0.0 else "plus")
+
+
+# Scores ----------------------------------------------------------------------------------------
+
+
+def score_table(scores: tuple[Score, ...], rows: ScoredRows) -> TableValues:
+    """The table; the axis of all intervals ends at 1 and begins at the next tenth below all scores."""
+    lowest = min([0.9, *(x for score in scores for x in (score.low, score.value) if not math.isnan(x))])
+    floor = math.floor(10.0 * lowest) / 10.0
+    caution = ""
+    if scores[0].value == 1.0:
+        rule = f"; by the rule of three, up to {percent(min(3.0 / len(rows), 1.0))} of new rows may be"
+        caution = "No row is mistaken, so no resample has a mistake either, and the intervals tell nothing"
+        caution += f"{rule if rows.role == 'test' else ''}."
+    return {"rows": [_score_row(score, floor) for score in scores], "floor": f"{floor:g}", "caution": caution}
+
+
+def _score_row(score: Score, floor: float) -> TableValues:
+    ends = (score.low, score.value, score.high)
+    known = not any(math.isnan(end) for end in ends)
+    low, value, high = (f"{100.0 * (end - floor) / (1.0 - floor):.1f}" for end in ends)
+    return {
+        "name": score.name,
+        "value": share(score.value),
+        "interval": f"{share(score.low)} – {share(score.high)}" if known else "—",
+        "training": "" if score.training is None else share(score.training),
+        "mark": (low, value, high) if known else None,  # in percent of the cell
+    }
+
+
+# Classes ---------------------------------------------------------------------------------------
+
+
+# A larger matrix is neither readable nor small.
+MOST_CLASSES = 40
+
+
+def class_rows(context: ReportContext) -> list[TableValues]:
+    """The first classes, as many as are readable, in the model's order."""
+    n_classes = len(context.classes)
+    confusion = Confusion.of(context.evaluated, n_classes)
+    rates = [rate[0] for rate in confusion.rates(confusion.counts[None])]
+    training = np.bincount(context.training.codes, minlength=n_classes)
+    test = None if context.test is None else np.bincount(context.test.codes, minlength=n_classes)
+    one_problem = len(context.coef) < n_classes  # two classes share one problem
+    return [
+        {
+            "name": plain_text(context.classes[k], 60),
+            "training": int(training[k]),
+            "share": make_bar(float(training[k] / max(training.max(), 1))),
+            "test": None if test is None else int(test[k]),
+            "features": None if one_problem else int(np.count_nonzero(context.coef[k])),
+            "intercept": "" if one_problem else number(context.model.intercept_[k], 4, sign=True),
+            **{name: share(rate[k]) for name, rate in zip(("precision", "recall", "f1"), rates, strict=True)},
+        }
+        for k in range(min(n_classes, MOST_CLASSES))
+    ]
+
+
+def confusion_table(context: ReportContext) -> TableValues:
+    """The confusions among the evaluated rows; shades are shares of the true class."""
+    n_classes = len(context.classes)
+    confusion = Confusion.of(context.evaluated, n_classes)
+    compact = n_classes > 8
+    names = tuple(plain_text(name, 22 if compact else 40) for name in context.classes)
+    if n_classes > MOST_CLASSES:
+        wrong = np.flatnonzero(confusion.true != confusion.predicted)
+        wrong = wrong[np.argsort(-confusion.counts[wrong], kind="stable")][:MOST_CLASSES]
+        mistakes = [
+            (names[confusion.true[c]], names[confusion.predicted[c]], int(confusion.counts[c])) for c in wrong
+        ]
+        return {"rows": (), "mistakes": mistakes}
+    table = np.zeros((n_classes, n_classes), dtype=np.int64)
+    table[confusion.true, confusion.predicted] = confusion.counts
+    totals = np.maximum(table.sum(axis=1), 1)
+    rows = [
+        [_count_cell(int(table[i, j]), float(table[i, j] / totals[i]), i == j) for j in range(n_classes)]
+        for i in range(n_classes)
+    ]
+    return {"names": names, "rows": rows, "mistakes": (), "compact": compact}
+
+
+def _count_cell(count: int, share: float, right: bool) -> Cell:
+    if count == 0:
+        return Cell("0", "nil")
+    return Cell(f"{count:,}", f"{'p' if right else 'm'}{max(1, math.ceil(SHADES * share))}")
+
+
+# Coefficients ----------------------------------------------------------------------------------
+
+
+# Limits that keep the file below 1 MB, whatever the names are.
+MOST_ROWS = 2000
+MOST_BYTES = 600_000
+# More classes than this have no columns of their own.
+MOST_COLUMNS = 6
+
+
+def coefficient_table(context: ReportContext) -> TableValues:
+    """The features with coefficients that are not zero, as many as fit."""
+    coef, n_problems = context.coef, len(context.coef)
+    lengths = _lengths(coef)
+    support = np.flatnonzero(coef.any(axis=0))
+    scaled = context.effects
+    effects = lengths if scaled is coef else _lengths(scaled)
+    order = support[np.argsort(-np.abs(effects[support]), kind="stable")]
+    frequency = getattr(context.model, "selection_frequency_", None)
+    columns = n_problems if 1 < n_problems <= MOST_COLUMNS else 0
+    largest = float(np.abs(scaled).max()) if coef.size else 0.0
+    lowest, highest = float(effects.min(initial=0.0)), float(effects.max(initial=0.0))
+    rows: list[TableValues] = []
+    written = 0
+    for i in order[:MOST_ROWS].tolist():
+        name = plain_text(context.names[i])
+        strongest = _strongest(coef[:, i], context.classes) if n_problems > MOST_COLUMNS else ""
+        written += 240 + 50 * columns + len(str(escape(name + strongest)).encode())
+        if written > MOST_BYTES:
+            break
+        cells = zip(coef[:, i].tolist(), scaled[:, i].tolist(), strict=True)
+        rows.append(
+            {
+                "rank": len(rows) + 1,
+                "name": name,
+                "value": number(lengths[i], 4, sign=n_problems == 1, short=True),
+                "bar": make_bar(float(effects[i]), lowest, highest),
+                "by_class": [_coefficient_cell(w, effect, largest) for w, effect in cells] if columns else [],
+                "strongest": strongest,
+                "effect": number(abs(effects[i]), 3, short=True),
+                "frequency": "" if frequency is None else f"{100.0 * frequency[i]:.0f} %",
+            }
+        )
+    return {
+        "rows": rows,
+        "used": len(support),
+        "value_header": "Coefficient" if n_problems == 1 else "Length",
+        "class_headers": [plain_text(name, 24) for name in context.classes] if columns else [],
+        "has_strongest": n_problems > MOST_COLUMNS,
+        "has_frequency": frequency is not None,
+        "has_effect": effects is not lengths,
+    }
+
+
+def _lengths(coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The coefficient of every feature, or the length of its coefficients over all classes."""
+    return coef[0] if len(coef) == 1 else feature_norms(coef)
+
+
+def _coefficient_cell(value: float, effect: float, largest: float) -> Cell:
+    if value == 0.0:
+        return Cell("0", "nil")
+    step = max(1, math.ceil(SHADES * abs(effect) / largest)) if largest else 1
+    return Cell(number(value, 3, sign=True, short=True), f"{'m' if value < 0 else 'p'}{step}")
+
+
+def _strongest(coef: NDArray[np.float64], classes: tuple[str, ...]) -> str:
+    order = np.argsort(-np.abs(coef), kind="stable")[:3]
+    return ", ".join(
+        f"{'+' if coef[k] > 0 else '−'}{NO_BREAK}{plain_text(classes[k], 24)}" for k in order if coef[k]
+    )
+
+
+def frequency_rows(context: ReportContext, most: int = 20) -> tuple[tuple[str, Bar, str, bool], ...]:
+    """The features that most folds select: name, bar, share, and whether the model uses it."""
+    frequency = getattr(context.model, "selection_frequency_", None)
+    if frequency is None:
+        return ()
+    used = set(context.model.support_.tolist())
+    return tuple(
+        (plain_text(context.names[i], 60), make_bar(float(share)), f"{100.0 * share:.0f} %", i in used)
+        for i, share in (
+            (i, frequency[i]) for i in most_frequent(context.model, context.effects, most).tolist()
+        )
+    )
