@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from majorant.datasets.content import Content, is_compressed
 from majorant.datasets.foreign import explained
@@ -30,6 +29,7 @@ def open_source(
     features: int | None = None,
     drop: Sequence[str | int] = (),
     zero_based: bool = False,
+    header: bool = True,
     labelled: bool | None = True,
     columns: Sequence[str] | None = None,
     rows_per_block: int | None = None,
@@ -45,6 +45,7 @@ def open_source(
                               and y.npy; shape.npy may say how many features there are
     .parquet                  by row groups
     .npz, .csv, …             all other files that `read` knows, and compressed ones: one block each
+    "-"                       standard input, read whole and kept in memory
     a list of these           one after the other
     ========================  =======================================================================
 
@@ -55,7 +56,7 @@ def open_source(
         Of a table, the column of the labels; of .npy, the file of the labels; of .npz, the array.
     weight : str, optional
         Of a Parquet table, the column of the sample weights; of .npy, the file.
-    format, features, drop, zero_based, labelled, columns
+    format, features, drop, zero_based, header, labelled, columns
         As in `read`.
     rows_per_block : int, optional
         The rows of a block, where they can be chosen: .npy and CSR arrays.
@@ -96,7 +97,9 @@ def open_source(
     if format is not None and format not in FORMATS:
         raise MajorantError(f"format={format!r} is not known: it is one of {', '.join(FORMATS)}")
     drop = (drop,) if isinstance(drop, str) else tuple(drop)
-    wanted = Wanted(label, labelled, features, drop, zero_based, columns=checked_columns(columns))
+    if features is not None and features < 1:
+        raise MajorantError(f"features={features!r} must be at least 1")
+    wanted = Wanted(label, labelled, features, drop, zero_based, header, checked_columns(columns))
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     if not paths:
         raise MajorantError("there is no file in the list of files to open")
@@ -135,11 +138,13 @@ def _open(path: str, format: str | None, wanted: Wanted, weight: str | None, cut
     if format is None and (where.is_dir() or where.suffix.lower() == ".npy"):
         return _open_arrays(where, wanted, weight, cuts)
     kind = format or format_by_name(path)
-    compressed = is_compressed(path)
-    if weight is not None and kind != "parquet":
+    compressed = path != "-" and is_compressed(path)
+    if weight is not None and (kind != "parquet" or path == "-"):
         raise DataFileError("sample weights are read from .npy and Parquet files only", path)
     if cuts.rows is not None:
         raise DataFileError("rows_per_block is for .npy files: others are cut by block_bytes", path)
+    if path == "-":
+        return _standard_input(format, wanted, cuts)
     if kind == "libsvm" and not compressed:
         from majorant.datasets.sources.libsvm_text import LibsvmSource
 
@@ -157,11 +162,22 @@ def _open(path: str, format: str | None, wanted: Wanted, weight: str | None, cut
             "text",
             path,
         )
-    options: dict[str, Any] = {
-        "format": format, "label": wanted.label, "labelled": wanted.labelled, "features": wanted.features,
-        "drop": wanted.drop, "zero_based": wanted.zero_based, "columns": wanted.columns,
-    }  # fmt: skip
-    return FileSource(path, options)
+    return FileSource(path, {"format": format, **vars(wanted)})
+
+
+def _standard_input(format: str | None, wanted: Wanted, cuts: Cuts) -> Source:
+    """What can be read only once is kept, and has to fit into the memory as any block has."""
+    from majorant.datasets.readers import read
+    from majorant.datasets.sources.shards import DataSource
+
+    source = DataSource(read("-", format=format, **vars(wanted)))
+    if source.load(0).nbytes > cuts.memory // 2:
+        raise DataFileError(
+            "standard input is kept whole, and these rows are too many for "
+            f"memory={cuts.memory / 1e6:,.3g} MB: write them to a file first",
+            "<stdin>",
+        )
+    return source
 
 
 def _explaining(opened: Callable[[], Source], path: str, kind: str) -> Source:

@@ -28,7 +28,7 @@ class ParquetSource(Source):
             raise DataFileError(f"no column {weight!r} for the weights", path)
         left_out = wanted.drop if weight is None else (*wanted.drop, weight)
         label, features = choose_columns(names, replace(wanted, drop=left_out), path, None)
-        self._label = self.label = None if label is None else names[label]
+        self._label = self.label = None if label is None or wanted.labelled is False else names[label]
         self._weight = weight
         self.feature_names = tuple(names[j] for j in features)
         if not sum(rows):
@@ -68,6 +68,13 @@ class ParquetSource(Source):
         if y is None:
             raise DataFileError("there is no column of labels", self.name)
         return Tally.of(y, weight)
+
+    @property
+    def has_labels(self) -> bool:
+        return self._label is not None
+
+    def n_rows(self, i: int) -> int:
+        return self._rows[i]
 
     def size(self, i: int) -> int:
         return self._rows[i] * self._row_bytes
