@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from majorant.cli.arguments import DataOptions, Force
+from majorant.cli.data import open_data
 from majorant.cli.grouped import grouped
 from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
-from majorant.cli.reading import read_data
 from majorant.cli.writing import check_output
 from majorant.errors import MajorantError
 
@@ -74,12 +74,12 @@ def convert(
 
         from majorant.datasets import write_libsvm
 
-        rows = read_data(source, reading, output)
-        y = np.asarray(rows.y)
+        X, found, _ = open_data(source, reading, output).training_rows
+        y = np.asarray(found)
         if number or y.dtype.kind not in "biuf":
             labels, codes = np.unique(y, return_inverse=True)
             y = np.array(_numbered(labels.tolist(), number or (), output))[codes]
-        write_libsvm(target, rows.X, y, overwrite=force)
+        write_libsvm(target, X, y, overwrite=force)
     else:
         _write_model(Model.read(Path(source)), target, to, number or (), output, force=force)
     output.say(f"Written to {target} ({to})")

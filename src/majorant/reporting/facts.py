@@ -8,25 +8,23 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from majorant import __version__
 from majorant.persistence import Provenance
-from majorant.reporting.subject import Origin, Subject, density
+from majorant.reporting.subject import Origin, Subject, density_and_storage
 from majorant.reporting.text import counted, number, plain_text
 from majorant.reporting.words import potential_of
 
 
 def data_facts(subject: Subject) -> list[tuple[str, str]]:
     """The rows of the report: what the model was trained on, as a rule."""
-    X = subject.training.X
-    kind = np.dtype(X.dtype).name if sp.issparse(X) or isinstance(X, np.ndarray) else "table"
+    density, storage = density_and_storage(subject.training.X)
     facts = [
         (f"{subject.training.where.capitalize()} rows", f"{len(subject.training):,}"),
         ("Features", f"{subject.n_features:,}"),
         ("Classes", f"{len(subject.classes):,}"),
-        ("Entries that are not zero", f"{number(100.0 * density(X))} %"),
-        ("Stored as", f"sparse {kind}" if sp.issparse(X) else f"dense {kind}"),
+        ("Entries that are not zero", f"{number(100.0 * density)} %"),
+        ("Stored as", storage),
     ]
     if subject.test is not None:
         facts.insert(1, ("Test rows", f"{len(subject.test):,}"))
