@@ -79,7 +79,7 @@ class DataOptions:
     @property
     def reader_options(self) -> dict[str, Any]:
         """The same for `majorant.datasets.read` and `open_source`."""
-        from majorant.datasets.readers import FORMATS
+        from majorant.datasets.formats import FORMATS
 
         if self.format is not None and self.format not in FORMATS:
             raise typer.BadParameter(

@@ -233,11 +233,11 @@ def _classes(counts: dict[Any, int]) -> str:
 
 def remembered(model: Model, source: str, options: DataOptions) -> dict[str, Any]:
     """What a model knows of the columns of a table: which are features, and which was the label."""
-    from majorant.datasets.readers import TABLES, format_by_name
+    from majorant.datasets.formats import FORMATS, format_by_name
 
     if model.feature_names is None or options.no_header:
         return {}
-    if (options.format or format_by_name(source)) not in TABLES:
+    if not FORMATS[options.format or format_by_name(source)].table:
         return {}
     known: dict[str, Any] = {"columns": model.feature_names}
     label = None if model.origin is None else model.origin.label_column

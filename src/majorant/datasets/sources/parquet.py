@@ -19,7 +19,8 @@ __all__ = ["ParquetSource"]
 class ParquetSource(Source):
     """Blocks of one row group, or of as many small ones as make up a block."""
 
-    def __init__(self, path: str, wanted: Wanted, weight: str | None, block_bytes: int) -> None:
+    def __init__(self, path: str, wanted: Wanted, block_bytes: int) -> None:
+        weight = wanted.weight
         self.name, self._stamp = path, Stamp.of(path)
         with self._file() as file:
             names = file.schema_arrow.names
