@@ -13,9 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from majorant import SparseSVC
 from majorant.callbacks import LiveProgress, ModelsProgress, progress
 from majorant.cli import run
-from majorant.datasets import write_libsvm
+from majorant.datasets import from_arrays, write_libsvm
+from majorant.estimators import bridge
 from majorant.persistence import load_model, load_provenance
 from majorant.rows.pass_hooks import Pass, call_watchers
 
@@ -96,6 +98,22 @@ def test_cross_validation_with_little_memory_chooses_the_same(command, options):
     assert here.class_weight == there.class_weight
     if "--test" in options:
         assert large["test_accuracy"] == large["train_accuracy"]
+
+
+def test_standardized_coefficients_are_the_same(command):
+    """Of features far from zero, too, whose squares would cancel."""
+    X = np.load("X.npy") * np.geomspace(0.01, 100.0, 6) + [0.0, 0.0, 0.0, 0.0, 1e5, 1e7]
+    np.save("X.npy", X)
+    np.savez("rows.npz", X=X, y=np.load("y.npy"))
+    options = ["--standardize", "--penalty", "l1", "--lam", "5", "--tol", "1e-12"]
+    command("train", "rows.npz", "whole", *options)
+    command("train", "X.npy", "blocks", *options, "--memory", "16KB")
+    whole, blocks = load_model("whole"), load_model("blocks")
+    np.testing.assert_allclose(blocks.coef_, whole.coef_, rtol=1e-6)
+    deviations = [load_provenance(name).deviations for name in ("whole", "blocks")]
+    np.testing.assert_allclose(*deviations, rtol=1e-9)
+    used = np.load("X.npy")[:, blocks.support_]
+    np.testing.assert_allclose(deviations[1], used.std(axis=0), rtol=1e-9)
 
 
 def test_other_seeds_draw_other_folds(command):
@@ -235,3 +253,12 @@ def test_so_does_that_of_many_models(capsys, monkeypatch):
     said = capsys.readouterr().err
     assert "model 1 of 4  3 features  pass 3: 25% of 8 s" in said
     assert "pass 4" not in said
+
+
+def test_verbose_shows_the_passes_over_a_source(capsys, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 5))
+    source = from_arrays(X, np.sign(X[:, 0] + 0.1), rows_per_block=50)
+    monkeypatch.setattr(bridge, "LiveProgress", lambda: LiveProgress(every=0.0))
+    SparseSVC("l2", verbose=1).fit(source)
+    assert "pass 2: 25% of " in capsys.readouterr().err
