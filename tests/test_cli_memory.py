@@ -1,7 +1,8 @@
 """What commands say and write with --memory is what they say and write without it."""
 
+import hashlib
 import io
-import json as json_text
+import json
 import math
 import re
 import sys
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from majorant.cli import run
-from majorant.datasets import write_libsvm
+from majorant.datasets import DatasetInfo, write_libsvm
 
 # The same steps whatever the blocks are, and small gaps, which rounding does not hide.
 FIT = ["--solver", "mm", "--penalty", "l2", "--lam", "2", "--tol", "1e-4"]
@@ -116,13 +117,13 @@ def assert_same(command, words, memory="64KB", **options):
     assert whole[0] == blocks[0], whole[2] + blocks[2]
     assert_texts_alike(whole[2], blocks[2])
     if "--json" in words and whole[1]:
-        assert_alike(json_text.loads(whole[1]), json_text.loads(blocks[1]))
+        assert_alike(json.loads(whole[1]), json.loads(blocks[1]))
     else:
         assert_texts_alike(whole[1], blocks[1])
     assert whole[3].keys() == blocks[3].keys()
     for name, text in whole[3].items():
         if text.startswith("{"):
-            models = [json_text.loads(each[3][name]) for each in (whole, blocks)]
+            models = [json.loads(each[3][name]) for each in (whole, blocks)]
             for model in models:
                 assert model.pop("sha256")  # of the model
             assert_alike(*models, name)
@@ -134,7 +135,7 @@ def assert_same(command, words, memory="64KB", **options):
 BARE = ["bare.csv", "m", "--no-header", "--label", "0"]
 
 
-@pytest.mark.parametrize("json", [[], ["--json"]], ids=["said", "json"])
+@pytest.mark.parametrize("shown", [[], ["--json"]], ids=["said", "json"])
 @pytest.mark.parametrize(
     "words",
     [
@@ -154,20 +155,35 @@ BARE = ["bare.csv", "m", "--no-header", "--label", "0"]
     ],
     ids=" ".join,
 )
-def test_train(command, words, json):
-    code, *_ = assert_same(command, ["train", *words, *FIT, *json])
+def test_train(command, words, shown):
+    code, *_ = assert_same(command, ["train", *words, *FIT, *shown])
     assert code == 0
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", ["train", "path"])
-def test_data_sets_known_by_name(command, data_dir, name):
+def test_a1a(command, data_dir, name):
     options = FIT if name == "train" else [*PATH, "--penalty", "l2"]
     code, out, *_ = assert_same(command, [name, "a1a", "m", *options], "1GB")
     assert code == 0
     assert "1,605 rows × 123 features" in out
 
 
-@pytest.mark.parametrize("json", [[], ["--json"]], ids=["said", "json"])
+def test_data_sets_known_by_name_keep_their_features(command, monkeypatch):
+    content = Path("rows.svm").read_bytes()
+    Path("tiny.txt").write_bytes(content)
+    digest = hashlib.sha256(content).hexdigest()
+    info = DatasetInfo("tiny", "none", 400, 9, 2, len(content), digest, ("tiny",), "made up")
+    for module in ("majorant.datasets", "majorant.datasets.registry"):
+        monkeypatch.setattr(f"{module}.REGISTRY", {"tiny": info})
+    monkeypatch.setenv("MAJORANT_DATA", ".")
+    code, out, *_ = assert_same(command, ["train", "tiny", "m", *FIT])
+    assert code == 0
+    assert "tiny: 400 rows × 9 features" in out
+    assert assert_same(command, ["train", "tiny", "m", "--zero-based"])[0] == 2
+
+
+@pytest.mark.parametrize("shown", [[], ["--json"]], ids=["said", "json"])
 @pytest.mark.parametrize(
     "words",
     [
@@ -178,23 +194,23 @@ def test_data_sets_known_by_name(command, data_dir, name):
     ],
     ids=" ".join,
 )
-def test_path(command, words, json):
-    code, *_ = assert_same(command, ["path", *words, *PATH, *json])
+def test_path(command, words, shown):
+    code, *_ = assert_same(command, ["path", *words, *PATH, *shown])
     assert code == 0
 
 
-@pytest.mark.parametrize("json", [[], ["--json"]], ids=["said", "json"])
+@pytest.mark.parametrize("shown", [[], ["--json"]], ids=["said", "json"])
 @pytest.mark.parametrize(
     "words",
     [["rows.svm", "m"], ["three.svm", "m", "--standardize", "--seed", "5"], [*BARE, "--test", "bare.csv"]],
     ids=" ".join,
 )
-def test_cv(command, words, json):
-    code, *_ = assert_same(command, ["cv", *words, "--folds", "3", *PATH, *json])
+def test_cv(command, words, shown):
+    code, *_ = assert_same(command, ["cv", *words, "--folds", "3", *PATH, *shown])
     assert code == 0
 
 
-@pytest.mark.parametrize("json", [[], ["--json"]], ids=["said", "json"])
+@pytest.mark.parametrize("shown", [[], ["--json"]], ids=["said", "json"])
 @pytest.mark.parametrize(
     ("data", "options"),
     [
@@ -210,10 +226,10 @@ def test_cv(command, words, json):
     ],
     ids=str,
 )
-def test_predict(command, data, options, json):
+def test_predict(command, data, options, shown):
     trained = "table.csv" if data.endswith("csv") else "rows.svm"
     assert command("train", trained, "model-files/m", *FIT)[0] == 0
-    code, *_ = assert_same(command, ["predict", data, "model-files/m", *options, *json])
+    code, *_ = assert_same(command, ["predict", data, "model-files/m", *options, *shown])
     assert code == 0
 
 
