@@ -245,7 +245,7 @@ def test_stochastic_solvers_take_the_folds_one_by_one():
     [
         ({"cv": StratifiedKFold(3)}, TypeError, "needs rows that are in memory"),
         ({"cv": [([0, 1], [2, 3])]}, TypeError, "needs rows that are in memory"),
-        ({"cv": 300}, ValueError, "at least as many rows of each class"),
+        ({"cv": 300}, ValueError, "No class has 300 rows"),
     ],
 )
 def test_what_a_source_cannot_do_is_said(options, error, message):

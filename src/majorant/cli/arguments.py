@@ -78,8 +78,8 @@ class DataOptions:
 
     @property
     def reader_options(self) -> dict[str, Any]:
-        """The same for `majorant.datasets.read`."""
-        from majorant.datasets.readers import FORMATS
+        """The same for `majorant.datasets.read` and `open_source`."""
+        from majorant.datasets.formats import FORMATS
 
         if self.format is not None and self.format not in FORMATS:
             raise typer.BadParameter(
@@ -92,11 +92,6 @@ class DataOptions:
             "header": not self.no_header,
             "zero_based": self.zero_based,
         }
-
-    @property
-    def source_options(self) -> dict[str, Any]:
-        """The same for `majorant.datasets.open_source`, which reads no CSV."""
-        return {name: value for name, value in self.reader_options.items() if name != "header"}
 
 
 @dataclass(frozen=True)

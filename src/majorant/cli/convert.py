@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from majorant.cli.arguments import DataOptions, Force
+from majorant.cli.data import open_data
 from majorant.cli.grouped import grouped
 from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
-from majorant.cli.reading import read_data
 from majorant.cli.writing import check_output
 from majorant.errors import MajorantError
 
@@ -53,6 +53,7 @@ def convert(
     answering: OutputOptions,
 ) -> None:
     """Convert a model: ours, LIBLINEAR's, ONNX; or data, to LIBSVM."""
+    from majorant.datasets.formats import FORMATS, format_by_name
     from majorant.persistence import kind_of
 
     if to is not None and to not in MODELS + DATA:
@@ -65,21 +66,19 @@ def convert(
     if (to in DATA) != (kind is None):
         what = "no model" if kind is None else "a model"
         raise MajorantError(f"{source} is {what}, and cannot become {to}")
-    if kind is None and target.suffix in (".csv", ".tsv", ".parquet", ".arrow", ".npz", ".mat"):
+    if kind is None and format_by_name(target) != to:
         raise MajorantError(f"data become LIBSVM text only, and {target} is named otherwise")
     if number and to not in ("liblinear", "libsvm"):
         raise typer.BadParameter(f"{to} keeps the labels as they are", param_hint="--number")
     if kind is None:
         import numpy as np
 
-        from majorant.datasets import write_libsvm
-
-        rows = read_data(source, reading, output)
-        y = np.asarray(rows.y)
+        X, found, _ = open_data(source, reading, output).training_rows
+        y = np.asarray(found)
         if number or y.dtype.kind not in "biuf":
             labels, codes = np.unique(y, return_inverse=True)
             y = np.array(_numbered(labels.tolist(), number or (), output))[codes]
-        write_libsvm(target, rows.X, y, overwrite=force)
+        FORMATS[to].write(target, X, y, overwrite=force)
     else:
         _write_model(Model.read(Path(source)), target, to, number or (), output, force=force)
     output.say(f"Written to {target} ({to})")

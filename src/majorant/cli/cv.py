@@ -18,7 +18,7 @@ from majorant.cli.arguments import (
 from majorant.cli.fitting import PenaltyOptions
 from majorant.cli.grouped import grouped
 from majorant.cli.output import Output, OutputOptions
-from majorant.cli.streaming import prepare
+from majorant.cli.training import Job
 
 
 @grouped
@@ -53,8 +53,8 @@ def cv(
         "verbose": int(answering.talkative),
     }
     fitting.check(SparseSVCCV, parameters)
-    job = prepare(data, model, writing, reading, output, standardize=fitting.standardize, memory=memory)
-    estimator = SparseSVCCV(**parameters, **fitting.parameters(job.labels if fitting.class_weight else []))
+    job = Job.prepare(data, model, writing, reading, output, standardize=fitting.standardize, memory=memory)
+    estimator = SparseSVCCV(**parameters, **fitting.parameters(job.data.labels))
     interrupted = job.fit(estimator, output)
     _say(estimator, scoring, output)
     job.finish(estimator, output, interrupted=interrupted)

@@ -12,8 +12,8 @@ from majorant.errors import MajorantError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from majorant.cli.data import CommandData
     from majorant.cli.output import Output
-    from majorant.datasets import Data
     from majorant.estimators import SparseSVC, SparseSVCCV
     from majorant.persistence import Provenance
 
@@ -24,7 +24,7 @@ class Model:
     """A fitted estimator and the names of its features.
 
     The names are kept here until the model is written: scikit-learn would warn that the arrays which it is
-    asked about have none, though `matching` has put their columns in order.
+    asked about have none, though `columns_of` has put their columns in order.
 
     Parameters
     ----------
@@ -41,15 +41,20 @@ class Model:
         self.feature_names: tuple[str, ...] | None = None if names is None else tuple(map(str, names))
 
     @classmethod
-    def trained(cls, estimator: Estimator, data: Data, deviations: NDArray[Any] | None = None) -> Model:
-        """A model that was trained on these data, with the names of their columns.
+    def trained(
+        cls,
+        estimator: Estimator,
+        feature_names: tuple[str, ...] | None,
+        deviations: NDArray[Any] | None = None,
+    ) -> Model:
+        """A model that was trained on features of these names.
 
         `deviations` are what the features were divided by, if they were.
         """
-        if data.feature_names is not None:
+        if feature_names is not None:
             import numpy as np
 
-            estimator.feature_names_in_ = np.array(data.feature_names, dtype=object)
+            estimator.feature_names_in_ = np.array(feature_names, dtype=object)
         model = cls(estimator)
         model.deviations = deviations
         return model
@@ -90,39 +95,39 @@ class Model:
 
         return int(np.count_nonzero(same(self.predict(X), y)))
 
-    def as_labels(self, data: Data) -> NDArray[Any]:
+    def as_labels(self, y: NDArray[Any] | None, source: str) -> NDArray[Any]:
         """The labels of the data in the type that the model has them: a text 1 is the number 1."""
         import numpy as np
 
         classes = self.estimator.classes_
         by_text = {str(label): label for label in classes.tolist()}
         try:
-            found = [by_text[str(label)] for label in np.asarray(data.y).tolist()]
+            found = [by_text[str(label)] for label in np.asarray(y).tolist()]
         except KeyError as error:
             raise MajorantError(
-                f"{data.source} has the label {error.args[0]}, which the model does not know"
+                f"{source} has the label {error.args[0]}, which the model does not know"
             ) from None
         return np.array(found, dtype=classes.dtype)
 
-    def check_labels(self, data: Data, output: Output) -> None:
+    def check_labels(self, data: CommandData, output: Output) -> None:
         """Warn where no row could be predicted right."""
-        import numpy as np
-
         known = set(map(str, self.estimator.classes_.tolist()))
-        asked = list(map(str, np.unique(np.asarray(data.y)).tolist()))
+        asked = list(map(str, data.labels))
         if not known.intersection(asked):
             output.warn(
                 f"no label of {data.source} ({', '.join(asked[:3])}, …) is a class of the model "
                 f"({', '.join(sorted(known)[:3])}, …)"
             )
 
-    def trained_on(self, data: Data) -> bool | None:
+    def trained_on(self, data: CommandData) -> bool | None:
         """Whether the model was trained on these data, as far as its file tells; None if it does not."""
         if self.origin is None:
             return None
-        if self.origin.n_rows is not None and self.origin.n_rows != data.X.shape[0]:
+        if self.origin.n_rows is not None and self.origin.n_rows != data.n_rows:
             return False
-        return None if self.origin.sha256 is None else self.origin.sha256 == data.sha256
+        if self.origin.sha256 is None or data.sha256 is None:
+            return None
+        return self.origin.sha256 == data.sha256
 
     @property
     def selected(self) -> str:

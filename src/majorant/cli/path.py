@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from majorant.cli.arguments import DataArgument, DataOptions, Force, Memory, Points, Ratio
+from majorant.cli.data import open_data
 from majorant.cli.fitting import PenaltyOptions
 from majorant.cli.grouped import grouped
 from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
-from majorant.cli.reading import labels_of, read_data
-from majorant.cli.streaming import accuracies_by_blocks, open_data, refuse_with_memory, timed_passes
-from majorant.cli.streaming import labels_of as labels_in
-from majorant.cli.training import Scales
+from majorant.cli.standardize import Standardizer
+from majorant.cli.training import timed_passes
 from majorant.cli.writing import check_output
-
-if TYPE_CHECKING:
-    from majorant.estimators import SparseSVC
 
 
 @grouped
@@ -49,34 +44,20 @@ def path(
 
     output = Output(answering)
     fitting.check(SparseSVC, {"max_features": max_features})
-    if memory is not None:
-        refuse_with_memory({"--standardize": fitting.standardize, "DATA -": data == "-"})
     if out is not None:
         check_output(out, data, force=force)
-
-    def follow(X: Any, y: Any, labels: list[Any]) -> Sequence[SparseSVC]:
-        with output.relayed_warnings():
-            return sparse_svc_path(
-                X, y, lambdas=points, ratio=ratio, max_features=max_features,
-                verbose=int(answering.talkative), **fitting.parameters(labels),
-            ).models  # fmt: skip
-
-    if memory is None:
-        rows = read_data(data, reading, output)
-        assert rows.y is not None
-        scales = Scales(rows.X, wanted=fitting.standardize)
-        estimators = follow(scales.scaled(rows.X), rows.y, labels_of(rows))
-        for estimator in estimators:
-            scales.unscale(estimator)
-        models = [Model.trained(estimator, rows) for estimator in estimators]
-        right = [model.right(rows.X, rows.y) / len(rows.y) for model in models]
-    else:
-        source = open_data(data, reading, memory, output)
-        with timed_passes() as times:
-            estimators = follow(source, None, labels_in(source) if fitting.class_weight else [])
-        times.tell(int(estimators[0].t_), output)
-        models = list(map(Model, estimators))
-        right = accuracies_by_blocks(models, source)
+    rows = open_data(data, reading, output, memory=memory)
+    standardizer = Standardizer(rows, wanted=fitting.standardize)
+    X, y, _ = standardizer.scaled(rows).training_rows
+    with timed_passes(rows, output), output.relayed_warnings():
+        estimators = sparse_svc_path(
+            X, y, lambdas=points, ratio=ratio, max_features=max_features, verbose=int(answering.talkative),
+            **fitting.parameters(rows.labels),
+        ).models  # fmt: skip
+    for estimator in estimators:
+        standardizer.unscale(estimator)
+    models = [Model.trained(estimator, rows.feature_names) for estimator in estimators]
+    right = [count / rows.n_rows for count in rows.right(models)]
     facts = [_facts(model, share) for model, share in zip(models, right, strict=True)]
     header = ["lam", "features", "objective", "gap", "training accuracy"]
     output.table(header, [_row(fact) for fact in facts], right=range(5))

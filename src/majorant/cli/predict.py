@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from majorant.cli.arguments import DataArgument, DataOptions, Force, Memory, ModelToRead
+from majorant.cli.data import open_data
 from majorant.cli.grouped import grouped
-from majorant.cli.models import Model
+from majorant.cli.models import Model, same
 from majorant.cli.output import Output, OutputOptions
-from majorant.cli.reading import matching, read_data
 from majorant.cli.writing import STDOUT, check_output, lines_of
 
 
@@ -40,35 +42,44 @@ def predict(
         check_output(out, data, model, force=force)
     output = Output(answering, to_stderr=True)
     known = Model.read(model)
-    if memory is not None:
-        from majorant.cli.streaming import open_data, predict_by_blocks
-
-        source = open_data(data, reading, memory, output, labelled=None, model=known)
-        predict_by_blocks(source, known, out, output, scores=scores, force=force)
-        return
-    rows = read_data(data, reading, output, labelled=None, model=known)
-    X = matching(rows, known, output)
-    labels = known.predict(X)
-    values = known.scores(X) if scores else None
+    rows = open_data(data, reading, output, memory=memory, labelled=None, model=known)
+    blocks = rows.columns_of(known, output)
     if answering.json and out in (None, STDOUT):
-        output.facts |= {"labels": labels} | ({} if values is None else {"scores": values})
-    elif out == STDOUT or (
-        out is None and rows.y is None
-    ):  # what else could be wanted of rows without labels
-        out = STDOUT
-        typer.echo("".join(lines_of(labels, values)), nl=False)
-    elif out is not None:
-        from majorant.files import atomic_write
-
-        with atomic_write(out, overwrite=force) as file:
-            file.writelines(line.encode() for line in lines_of(labels, values))
+        out = None
+        output.facts |= {"labels": []} | ({"scores": []} if scores else {})
+    elif out is None and not rows.counts:
+        out = STDOUT  # what else could be wanted of rows without labels
+    right = 0
+    with _written(out, force=force) as write:
+        for X, y, _ in blocks:
+            labels = known.predict(X)
+            values = known.scores(X) if scores else None
+            right += 0 if y is None else int(same(labels, y).sum())
+            if out is not None:
+                write("".join(lines_of(labels, values)))
+            elif "labels" in output.facts:
+                output.facts["labels"] += labels.tolist()
+                if values is not None:
+                    output.facts["scores"] += values.tolist()
+    if out not in (None, STDOUT):
         output.facts["predictions"] = str(out)
         output.say(f"Labels written to {out}")
-    if rows.y is not None:
+    if rows.counts:
         known.check_labels(rows, output)
-        right = known.right(X, rows.y)
-        output.answer(
-            f"Accuracy = {100.0 * right / len(labels):g}% ({right}/{len(labels)})", to_stderr=out == STDOUT
-        )
-        output.facts |= {"accuracy": right / len(labels), "right": right}
-    output.finish(rows=len(labels))
+        share = right / rows.n_rows
+        output.answer(f"Accuracy = {100.0 * share:g}% ({right}/{rows.n_rows})", to_stderr=out == STDOUT)
+        output.facts |= {"accuracy": share, "right": right}
+    output.finish(rows=rows.n_rows)
+
+
+@contextmanager
+def _written(out: Path | None, *, force: bool) -> Iterator[Callable[[str], Any]]:
+    """What writes text to stdout, or to a file that is replaced as a whole."""
+    if out in (None, STDOUT):
+        yield lambda text: typer.echo(text, nl=False)
+        return
+    assert out is not None
+    from majorant.files import atomic_write
+
+    with atomic_write(out, overwrite=force) as file:
+        yield lambda text: file.write(text.encode())

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from majorant.cli.arguments import DataArgument, DataOptions, Force, ModelToRead, Test
+from majorant.cli.arguments import DataArgument, DataOptions, Force, Memory, ModelToRead, Test
+from majorant.cli.data import open_data
 from majorant.cli.grouped import grouped
 from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
-from majorant.cli.reading import matching, read_data
 from majorant.cli.writing import check_output, write_report
 
 
@@ -28,6 +28,7 @@ def report(
     *,
     test: Test = None,
     title: Annotated[str | None, typer.Option(help="What stands on top of it.")] = None,
+    memory: Memory = None,
     force: Force = False,
     reading: DataOptions,
     answering: OutputOptions,
@@ -37,21 +38,12 @@ def report(
     out = Path(f"{model.name}.html") if out is None else out
     check_output(out, data, model, force=force)
     known = Model.read(model)
-    rows = read_data(data, reading, output, model=known)
-    X, X_test, y_test = matching(rows, known, output), None, None
+    rows, others = open_data(data, reading, output, memory=memory, model=known), None
+    X = rows.columns_of(known, output)
     if test is not None:
-        others = read_data(test, reading, output, what="test_data", model=known)
-        X_test, y_test = matching(others, known, output), known.as_labels(others)
+        others = open_data(test, reading, output, memory=memory, what="test_data", model=known)
+        others = others.columns_of(known, output)
     write_report(
-        known,
-        X,
-        known.as_labels(rows),
-        out,
-        output,
-        force=force,
-        title=title,
-        X_test=X_test,
-        y_test=y_test,
-        trained_on=known.trained_on(rows),
+        known, X, out, output, force=force, title=title, test=others, trained_on=known.trained_on(rows)
     )
     output.finish()

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from majorant.cli.arguments import DataArgument, DataOptions, Memory, ModelOptions, ModelToWrite
+from majorant.cli.data import open_data
 from majorant.cli.fitting import PenaltyOptions, strength
 from majorant.cli.grouped import grouped
 from majorant.cli.output import Output, OutputOptions
-from majorant.cli.reading import labels_of, read_data
-from majorant.cli.streaming import prepare, refuse_with_memory
-from majorant.cli.training import Scales
+from majorant.cli.standardize import Standardizer
+from majorant.cli.training import Job
 
 if TYPE_CHECKING:
     from majorant.callbacks import Checkpoint
-    from majorant.datasets import Data
 
 
 @grouped
@@ -62,16 +61,18 @@ def train(
     parameters: dict[str, Any] = {"lam": strength(lam, cost), "max_features": max_features}
     fitting.check(SparseSVC, parameters)
     if folds is not None:
-        refuse_with_memory({"-v": memory is not None})
         if model is not None or writing != ModelOptions():
             raise typer.BadParameter("only measures, so leave out the files to write", param_hint="-v")
-        rows = read_data(data, reading, output)
-        estimator = SparseSVC(**parameters, **fitting.parameters(labels_of(rows)))
-        _cross_validate(estimator, rows, folds, output, standardize=fitting.standardize)
+        from majorant.cli.cross_validation import cross_validate
+
+        rows = open_data(data, reading, output, memory=memory)
+        estimator = SparseSVC(**parameters, **fitting.parameters(rows.labels))
+        rows = Standardizer(rows, wanted=fitting.standardize).scaled(rows)
+        cross_validate(estimator, rows, folds, output)
         return
     saving = _checkpoint(checkpoint)
-    job = prepare(data, model, writing, reading, output, standardize=fitting.standardize, memory=memory)
-    estimator = SparseSVC(**parameters, **fitting.parameters(job.labels if fitting.class_weight else []))
+    job = Job.prepare(data, model, writing, reading, output, standardize=fitting.standardize, memory=memory)
+    estimator = SparseSVC(**parameters, **fitting.parameters(job.data.labels))
     interrupted = job.fit(estimator, output, saving)
     job.finish(estimator, output, interrupted=interrupted)
     if saving is not None:
@@ -85,16 +86,3 @@ def _checkpoint(path: Path | None) -> Checkpoint | None:
     from majorant.callbacks import Checkpoint
 
     return Checkpoint(path, resume=True)
-
-
-def _cross_validate(estimator: Any, data: Data, folds: int, output: Output, *, standardize: bool) -> None:
-    """LIBLINEAR's -v: the accuracy over all rows, each predicted by a model that has not seen it."""
-    import numpy as np
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
-
-    X = Scales(data.X, wanted=standardize).scaled(data.X)
-    splitter = StratifiedKFold(folds, shuffle=True, random_state=estimator.random_state)
-    with output.relayed_warnings(), output.waiting(f"{folds} folds"):
-        accuracy = float(np.mean(cross_val_predict(estimator, X, data.y, cv=splitter) == data.y))
-    output.answer(f"Cross Validation Accuracy = {100.0 * accuracy:g}%")
-    output.finish(cross_validation_accuracy=accuracy, folds=folds)

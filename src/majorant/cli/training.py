@@ -7,24 +7,25 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from majorant.cli.arguments import DataOptions, ModelOptions
+from majorant.cli.data import CommandData, open_data
 from majorant.cli.models import Model
 from majorant.cli.output import Output
-from majorant.cli.reading import labels_of, matching, read_data
+from majorant.cli.standardize import Standardizer
 from majorant.cli.writing import check_output, default_model, write_model, write_report
 from majorant.errors import MajorantError
 
 if TYPE_CHECKING:
     from majorant.callbacks import Checkpoint
     from majorant.cli.models import Estimator
-    from majorant.datasets import Data
     from majorant.estimators.path import Path as StrengthPath
+    from majorant.rows.pass_hooks import Pass
 
 # Where one fit takes no longer than QUICK seconds, a report shows a path of PICTURED models, to PICTURED_TOL.
 PICTURED = 30
@@ -34,58 +35,15 @@ QUICK = 2.0
 NOTICEABLE = 0.1
 
 
-class Scales:
-    """Features in units of their standard deviation, and the way back.
-
-    Only scaled, not shifted: since the intercept is free, shifting would change nothing but that, and sparse
-    data stay sparse.
-    """
-
-    def __init__(self, X: Any, *, wanted: bool) -> None:
-        self.wanted, self._scaler = wanted, None
-        if wanted:
-            import numpy as np
-            from sklearn.preprocessing import StandardScaler
-
-            self._scaler = StandardScaler(with_mean=False).fit(X)
-            if not np.all(np.isfinite(self._scaler.scale_)):
-                worst = int(np.flatnonzero(~np.isfinite(self._scaler.scale_))[0])
-                raise MajorantError(
-                    f"the values of feature {worst + 1} are so large that they have no standard deviation: "
-                    "rescale them first"
-                )
-
-    def scaled(self, X: Any) -> Any:
-        """X in the units that the penalty is to see."""
-        return X if self._scaler is None else self._scaler.transform(X)
-
-    @property
-    def deviations(self) -> Any:
-        """What the features are divided by; None if they are not."""
-        return None if self._scaler is None else self._scaler.scale_
-
-    def unscale(self, estimator: Estimator) -> None:
-        """Let a model that was trained on scaled features take the unscaled ones."""
-        if self._scaler is None:
-            return
-        import scipy.sparse as sp
-
-        sparse = sp.issparse(estimator.coef_)
-        estimator.densify()
-        estimator.coef_ = estimator.coef_ / self._scaler.scale_
-        if sparse:
-            estimator.sparsify()
-
-
 @dataclass(frozen=True)
 class Job:
     """Data to train on, data to test on, and where the model goes. What cannot be is said before the fit."""
 
-    data: Data
-    test: Data | None
+    data: CommandData
+    test: CommandData | None
     target: Path
     options: ModelOptions
-    scales: Scales
+    standardizer: Standardizer
 
     @classmethod
     def prepare(
@@ -97,85 +55,108 @@ class Job:
         output: Output,
         *,
         standardize: bool,
+        memory: str | None,
     ) -> Job:
-        """Check the outputs, then read the data."""
+        """Check the outputs, then open the data."""
         target = default_model(source) if target is None else target
         sources = [source] if options.test is None else [source, options.test]
         check_output(target, *sources, force=options.force)
         if options.report is not None:
             check_output(options.report, *sources, target, force=options.force)
-        data = read_data(source, reading, output)
+        data = open_data(source, reading, output, memory=memory)
         test = None
         if options.test is not None:
-            test = read_data(options.test, reading, output, what="test_data")
+            test = open_data(options.test, reading, output, memory=memory, what="test_data")
             _check_labels(data, test)
-        return cls(data, test, target, options, Scales(data.X, wanted=standardize))
-
-    @property
-    def labels(self) -> list[Any]:
-        """The class labels of the data, each once."""
-        return labels_of(self.data)
+        return cls(data, test, target, options, Standardizer(data, wanted=standardize))
 
     def fit(self, estimator: Estimator, output: Output, saving: Checkpoint | None = None) -> bool:
         """Train; whether Ctrl-C ended it with a model to keep."""
-        interrupted = fit(estimator, self.scales.scaled(self.data.X), self.data.y, output, saving)
-        self.scales.unscale(estimator)
+        with timed_passes(self.data, output):
+            interrupted = fit(estimator, self.standardizer.scaled(self.data), output, saving)
+        self.standardizer.unscale(estimator)
         return interrupted
 
     def finish(self, estimator: Estimator, output: Output, *, interrupted: bool) -> None:
         """Score, write the model and its report; after Ctrl-C the model alone."""
-        model = Model.trained(estimator, self.data, self.scales.deviations)
-        held_out = None if interrupted else self._score(model, output)
+        model = Model.trained(estimator, self.data.feature_names, self.standardizer.deviations)
+        test = None
+        if not interrupted:
+            test = None if self.test is None else self.test.columns_of(model, output)
+            self._score(model, test, output)
         write_model(
             model, self.data, self.target, output,
-            standardized=self.scales.wanted, force=self.options.force,
+            standardized=self.standardizer.wanted, force=self.options.force,
         )  # fmt: skip
         if self.options.report is not None and not interrupted:
-            self._report(model, held_out, output)
+            self._report(model, test, output)
         output.finish(**model.summary)
         if interrupted:
             raise typer.Exit(130)
 
-    def _score(self, model: Model, output: Output) -> Any:
-        """Accuracy on the training and the test rows; X of the latter as the model takes it."""
-        assert self.data.y is not None
-        right = model.right(self.data.X, self.data.y)
-        output.facts["train_accuracy"] = right / len(self.data.y)
-        said = f"Accuracy {right / len(self.data.y):.2%} on the training rows"
-        X_test = None
-        if self.test is not None:
-            assert self.test.y is not None
-            X_test = matching(self.test, model, output)
-            right = model.right(X_test, self.test.y)
-            output.facts["test_accuracy"] = right / len(self.test.y)
-            said += f", {right / len(self.test.y):.2%} on the test rows"
+    def _score(self, model: Model, test: CommandData | None, output: Output) -> None:
+        """Accuracy on the training and the test rows."""
+        accuracy = output.facts["train_accuracy"] = self.data.right([model])[0] / self.data.n_rows
+        said = f"Accuracy {accuracy:.2%} on the training rows"
+        if test is not None:
+            accuracy = output.facts["test_accuracy"] = test.right([model])[0] / test.n_rows
+            said += f", {accuracy:.2%} on the test rows"
         output.say(said)
-        return X_test
 
-    def _report(self, model: Model, X_test: Any, output: Output) -> None:
+    def _report(self, model: Model, test: CommandData | None, output: Output) -> None:
         assert self.options.report is not None
         quick = output.facts["seconds"] - output.facts["compile_seconds"] < QUICK
         write_report(
-            model, self.data.X, self.data.y, self.options.report, output, force=self.options.force,
-            X_test=X_test, y_test=None if self.test is None else model.as_labels(self.test),
-            path_result=pictured_path(model.estimator, self.data, self.scales) if quick else None,
+            model, self.data, self.options.report, output, force=self.options.force, test=test,
+            path_result=pictured_path(model.estimator, self.data, self.standardizer) if quick else None,
         )  # fmt: skip
 
 
-def _check_labels(data: Data, test: Data) -> None:
-    known = set(map(str, labels_of(data)))
-    strange = [label for label in labels_of(test) if str(label) not in known]
+@dataclass
+class PassTimes:
+    """How long the passes over the rows took."""
+
+    seconds: list[float] = field(default_factory=list)
+
+    def __call__(self, state: Pass) -> None:
+        """Notice when one is over."""
+        if state.done == state.blocks:
+            self.seconds.append(state.seconds)
+
+
+@contextmanager
+def timed_passes(data: CommandData, output: Output) -> Iterator[None]:
+    """Count the passes over rows that are not in memory, and say in the end how long a pass took."""
+    from majorant.rows.pass_hooks import between_blocks
+
+    times = PassTimes()
+    with between_blocks(times):
+        yield
+    if data.in_memory:
+        return
+    passes = len(times.seconds)
+    output.facts |= {"passes": passes, "rows": data.n_rows}
+    if passes:
+        typical = output.facts["seconds_per_pass"] = sorted(times.seconds)[passes // 2]
+        blocks = f"{data.blocks.n_blocks:,} block{'' if data.blocks.n_blocks == 1 else 's'}"
+        output.say(f"{passes} passes over {blocks} of rows, {typical:.2g} s each")
+
+
+def _check_labels(data: CommandData, test: CommandData) -> None:
+    known = set(map(str, data.labels))
+    strange = [label for label in test.labels if str(label) not in known]
     if strange:
         raise MajorantError(f"{test.source} has the label {strange[0]}, which {data.source} does not have")
 
 
-def fit(estimator: Estimator, X: Any, y: Any, output: Output, saving: Checkpoint | None = None) -> bool:
+def fit(estimator: Estimator, data: CommandData, output: Output, saving: Checkpoint | None = None) -> bool:
     """Train, with progress and warnings for people; whether Ctrl-C ended it with a model to keep."""
     from majorant import SparseSVC
     from majorant.callbacks import LiveProgress
     from majorant.rows.pass_hooks import between_blocks
     from majorant.status import Certificate
 
+    X, y, weight = data.training_rows
     live = LiveProgress() if output.options.talkative and isinstance(estimator, SparseSVC) else None
     if live:
         estimator.set_callbacks(live.open())
@@ -187,7 +168,7 @@ def fit(estimator: Estimator, X: Any, y: Any, output: Output, saving: Checkpoint
         compiling(X) as compiled,
     ):
         try:
-            estimator.fit(X, y, **options)
+            estimator.fit(X, y, weight, **options)
         except KeyboardInterrupt:
             if "coef_" not in vars(estimator):
                 output.warn("there is no model yet to be written")
@@ -246,7 +227,7 @@ def _kept(estimator: Estimator) -> str:
     return "Interrupted: the last iterate is kept."
 
 
-def pictured_path(estimator: Estimator, data: Data, scales: Scales) -> StrengthPath | None:
+def pictured_path(estimator: Estimator, data: CommandData, standardizer: Standardizer) -> StrengthPath | None:
     """Models of the same kind for other strengths, down to that of the model at least; for the report."""
     import numpy as np
 
@@ -256,14 +237,14 @@ def pictured_path(estimator: Estimator, data: Data, scales: Scales) -> StrengthP
         return None
     shared = ("penalty", "delta", "eta", "solver", "fit_intercept", "class_weight", "multi_class", "max_iter")
     parameters = {name: getattr(estimator, name) for name in shared} | {"tol": PICTURED_TOL}
-    X = scales.scaled(data.X)
-    strongest = lambda_max(X, data.y, **parameters)
+    X, y, _ = standardizer.scaled(data).training_rows
+    strongest = lambda_max(X, y, **parameters)
     if not (np.isfinite(strongest) and strongest > 0.0):
         return None  # a ridge has no strength that makes all coefficients zero
     strengths = np.geomspace(strongest, min(estimator.lam_, 1e-2 * strongest), PICTURED)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        path = sparse_svc_path(X, data.y, lambdas=strengths, **parameters)
+        path = sparse_svc_path(X, y, lambdas=strengths, **parameters)
     for model in path.models:
-        scales.unscale(model)
+        standardizer.unscale(model)
     return path

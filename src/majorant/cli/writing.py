@@ -12,6 +12,8 @@ from majorant.errors import MajorantError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from majorant.cli.data import CommandData
+
 STDOUT = Path("-")
 
 
@@ -67,15 +69,24 @@ def write_model(
 
 
 def write_report(
-    model: Model, X: Any, y: Any, path: Path, output: Output, *, force: bool, **contents: Any
+    model: Model,
+    data: CommandData,
+    path: Path,
+    output: Output,
+    *,
+    force: bool,
+    test: CommandData | None = None,
+    **contents: Any,
 ) -> None:
-    """The report to its file; `contents` are those of `majorant.report`."""
+    """The report to its file, on data with the columns of the model; `contents` as in `majorant.report`."""
     from majorant import report
 
+    if test is not None:
+        contents |= {"X_test": test.training_rows[0], "y_test": test.labels_as(model)}
     origin = {} if model.origin is None else model.origin.facts()
     report(
-        model.estimator, X, y, path, feature_names=model.names, deviations=model.deviations,
-        provenance=origin, command=command_line(), overwrite=force, **contents,
+        model.estimator, data.training_rows[0], data.labels_as(model), path, feature_names=model.names,
+        deviations=model.deviations, provenance=origin, command=command_line(), overwrite=force, **contents,
     )  # fmt: skip
     output.facts["report"] = str(path)
     output.say(f"Report written to {path}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from majorant.datasets.content import compression_of
+from majorant.datasets.formats import FORMATS
 from majorant.errors import DataFileError
 
 __all__ = ["explained", "what_it_is"]
@@ -23,9 +24,11 @@ _BEGINNINGS: tuple[tuple[bytes, str | None, str], ...] = (
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", None, f"an Office document, probably an Excel workbook: {_SHEET}"),
     (b"\x28\xb5\x2f\xfd", None, "compressed by zstd, which is not known here: gzip, bzip2 and xz are"),
     (b"%PDF-", None, "a PDF document: find the data themselves, as a table or in LIBSVM's format"),
-    (b"PAR1", "parquet", "a Parquet file: say format='parquet' (--format parquet), or name it .parquet"),
-    (b"ARROW1", "arrow", "an Arrow file: say format='arrow' (--format arrow), or name it .arrow"),
-    (b"MATLAB 5", "mat", "a MATLAB file: say format='mat' (--format mat), or name it .mat"),
+    *(
+        (each.magic, name, f"{each.title}: say format={name!r} (--format {name}), or name it .{name}")
+        for name, each in FORMATS.items()
+        if each.magic is not None
+    ),
     (b"\x89HDF\r\n", "mat", "an HDF5 file: save its arrays by numpy.savez as .npz"),
     (b"\x93NUMPY", "npz", "one array of numpy: save X and y together by numpy.savez as .npz, or read it by "
      "open_source (--memory), with its labels in y.npy beside it"),

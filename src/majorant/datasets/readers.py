@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import PurePath
 
-from majorant.datasets.content import COMPRESSIONS, Content
+from majorant.datasets.content import Content
 from majorant.datasets.data import Data
 from majorant.datasets.foreign import explained
-from majorant.datasets.wanted import Found, Wanted
-from majorant.errors import DataFileError, MajorantError
+from majorant.datasets.formats import FORMATS, checked_format, format_by_name
+from majorant.datasets.wanted import Wanted
+from majorant.errors import DataFileError
 
-__all__ = ["FORMATS", "TABLES", "checked_columns", "format_by_name", "read"]
-
-FORMATS = ("libsvm", "csv", "tsv", "parquet", "arrow", "npz", "mat")
-TABLES = ("csv", "tsv", "parquet", "arrow")
-"""Those with names of columns."""
-
-_ENDINGS = {f".{name}": name for name in FORMATS} | {".feather": "arrow", ".ipc": "arrow", ".pq": "parquet"}
+__all__ = ["read"]
 
 
 def read(
@@ -96,62 +90,13 @@ def read(
     >>> data.y.tolist(), data.feature_names
     (['setosa', 'virginica'], ('width', 'length'))
     """
-    if format is not None and format not in FORMATS:
-        raise MajorantError(f"format={format!r} is not known: it is one of {', '.join(FORMATS)}")
-    if features is not None and features < 1:
-        raise MajorantError(f"features={features!r} must be at least 1")
-    if isinstance(drop, str):
-        drop = (drop,)
-    wanted = Wanted(label, labelled, features, tuple(drop), zero_based, header, checked_columns(columns))
+    kind = checked_format(format) or format_by_name(source)
+    wanted = Wanted(label, labelled, features, drop, zero_based, header, columns)
     with Content(source) as content:
-        kind = format or format_by_name(source)
         try:
-            found = _read(content, kind, wanted)
+            found = FORMATS[kind].read(content, wanted)
         except DataFileError as error:
             raise explained(error, content.head, kind) from error.__cause__
         if features is not None and found.X.shape[1] != features:
             raise DataFileError(f"{found.X.shape[1]} features, where {features} are expected", content.path)
         return Data(found.X, found.y, found.feature_names, os.fspath(source), content.sha256, found.label)
-
-
-def checked_columns(columns: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Names of columns, each once."""
-    if columns is None:
-        return None
-    names = (columns,) if isinstance(columns, str) else tuple(map(str, columns))
-    if not names or len(set(names)) < len(names):
-        raise MajorantError("columns must be names of columns, each once, and one at least")
-    return names
-
-
-def format_by_name(source: str | os.PathLike[str]) -> str:
-    """The format that the ending of a name says."""
-    name = PurePath(source)
-    if name.suffix.lower() in COMPRESSIONS:
-        name = name.with_suffix("")
-    return _ENDINGS.get(name.suffix.lower(), "libsvm")
-
-
-def _read(content: Content, format: str, wanted: Wanted) -> Found:
-    """Ask the reader of a format, which is imported only now."""
-    match format:
-        case "csv" | "tsv":
-            from majorant.datasets.text_tables import read_text_table
-
-            return read_text_table(content, wanted, "," if format == "csv" else "\t")
-        case "parquet" | "arrow":
-            from majorant.datasets.arrow_tables import read_arrow_table
-
-            return read_arrow_table(content, wanted, format)
-        case "npz":
-            from majorant.datasets.arrays import read_npz
-
-            return read_npz(content, wanted)
-        case "mat":
-            from majorant.datasets.arrays import read_mat
-
-            return read_mat(content, wanted)
-        case _:
-            from majorant.datasets.libsvm import read_libsvm
-
-            return read_libsvm(content, wanted)

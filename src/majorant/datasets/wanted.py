@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from majorant.errors import DataFileError
+from majorant.errors import DataFileError, MajorantError
 from majorant.text import first_duplicate
 
 __all__ = ["Found", "Wanted", "choose_columns", "listed", "reason"]
@@ -24,10 +24,26 @@ class Wanted:
     label: str | int | None = None
     labelled: bool | None = True
     features: int | None = None
-    drop: tuple[str | int, ...] = ()
+    drop: Sequence[str | int] = ()
     zero_based: bool = False
     header: bool = True
-    columns: tuple[str, ...] | None = None
+    columns: Sequence[str] | None = None
+    weight: str | None = None
+    """Of `open_source`, the column or the file of the sample weights."""
+
+    def __post_init__(self) -> None:
+        if self.features is not None and self.features < 1:
+            raise MajorantError(f"features={self.features!r} must be at least 1")
+        object.__setattr__(self, "drop", _as_tuple(self.drop))
+        if self.columns is not None:
+            object.__setattr__(self, "columns", tuple(map(str, _as_tuple(self.columns))))
+        if self.columns is not None and (not self.columns or first_duplicate(self.columns) is not None):
+            raise MajorantError("columns must be names of columns, each once, and one at least")
+
+    @property
+    def for_read(self) -> dict[str, Any]:
+        """The options of `read`, which knows no weights."""
+        return {name: value for name, value in vars(self).items() if name != "weight"}
 
 
 class Found(NamedTuple):
@@ -37,6 +53,10 @@ class Found(NamedTuple):
     y: NDArray[Any] | None
     feature_names: tuple[str, ...] | None
     label: str | None = None
+
+
+def _as_tuple(names: Any) -> tuple[Any, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sklearn.base import _clone_parametrized
 
 from majorant.callbacks import Callback, LiveProgress, Progress, last_line
+from majorant.rows.pass_hooks import between_blocks
 from majorant.status import Certificate, Evaluated, History, Record, Result, Status
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ def _display(estimator: SparseSVC) -> Iterator[Sequence[Callback]]:
         return
     live, line = LiveProgress().open(), ""
     try:
-        yield [live]
+        with between_blocks(live.on_pass):
+            yield [live]
         certificate = Certificate(estimator.stationarity_, estimator.gap_)
         line = last_line(estimator.status_, str(certificate), estimator.n_iter_)
     finally:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from majorant.errors import MajorantError
+from majorant.estimators.splitter import stratified_folds
 from majorant.estimators.validation import class_factors, encode_labels
 from majorant.rows.block import Block
 from majorant.rows.folds import Folds
@@ -59,6 +60,14 @@ def rows_by_problem(
     return classes, parts
 
 
+def rows_by_block_and_class(tallies: Sequence[Tally], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """How many rows of each class there are in each block."""
+    counts = np.zeros((len(tallies), len(classes)), dtype=np.int64)
+    for i, tally in enumerate(tallies):
+        counts[i, np.searchsorted(classes, tally.labels)] = tally.rows
+    return counts
+
+
 class FoldSpec:
     """Into how many folds to cut rows that are not in memory; filled in when their labels are counted.
 
@@ -81,18 +90,9 @@ class FoldSpec:
 
     def made(self, tallies: Sequence[Tally], classes: NDArray[Any], factors: Vector | None) -> Folds:
         """The folds, from the labels of all blocks."""
-        counts = np.zeros((len(tallies), len(classes)), dtype=np.int64)
-        for i, tally in enumerate(tallies):
-            counts[i, np.searchsorted(classes, tally.labels)] = tally.rows
+        counts = rows_by_block_and_class(tallies, classes)
         self.counts, self.factors = counts.sum(axis=0), factors
-        fewest = int(np.argmin(self.counts))
-        if self.counts[fewest] < self.number:
-            (label,) = classes[fewest : fewest + 1].tolist()
-            raise ValueError(
-                f"cv={self.number} needs at least as many rows of each class, and class {label!r} has "
-                f"{self.counts[fewest]}."
-            )
-        self.folds = Folds.of_counts(self.number, self.seed, counts)
+        self.folds = stratified_folds(self.number, self.seed, counts)
         return self.folds
 
 

@@ -22,6 +22,21 @@ def fold_seed(random_state: Any) -> int:
     return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
 
 
+def stratified_folds(number: int, seed: int, counts: NDArray[np.int64]) -> Folds:
+    """The folds of blocks of rows, from the number of rows by block and class."""
+    rows = counts.sum(axis=0)
+    if rows.max() < number:
+        raise ValueError(f"No class has {number} rows, and each fold needs one: take fewer folds.")
+    if rows.min() < number:
+        warnings.warn(
+            f"A class has fewer rows ({rows.min()}) than there are folds ({number}), so it is missing from "
+            "some of them.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return Folds.of_counts(number, seed, counts)
+
+
 @dataclass(frozen=True)
 class FoldsByPlace:
     """Stratified folds, as `SparseSVCCV(cv=number)` draws them for a source; for scikit-learn, a splitter.
@@ -46,17 +61,7 @@ class FoldsByPlace:
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """For every fold the rows to train on, and those to test on."""
         _, codes = np.unique(np.asarray(y), return_inverse=True)
-        counts = np.bincount(codes)
-        if counts.max() < self.number:
-            raise ValueError(f"No class has {self.number} rows, and each fold needs one: take fewer folds.")
-        if counts.min() < self.number:
-            warnings.warn(
-                f"A class has fewer rows ({counts.min()}) than there are folds ({self.number}), so it is "
-                "missing from some of them.",
-                UserWarning,
-                stacklevel=2,
-            )
-        rule = Folds.of_counts(self.number, fold_seed(self.random_state), counts[np.newaxis])
+        rule = stratified_folds(self.number, fold_seed(self.random_state), np.bincount(codes)[np.newaxis])
         folds = rule.of_block(0, codes)
         for fold in range(self.number):
             yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)

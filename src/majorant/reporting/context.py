@@ -20,6 +20,8 @@ from majorant.estimators import SparseSVC, SparseSVCCV
 from majorant.estimators.fitted import Origin, origin_of
 from majorant.estimators.plots.data import margins_of
 from majorant.reporting.text import plain_text
+from majorant.rows.sources import Source
+from majorant.rows.stream import read_blocks
 from majorant.status import History, Vector
 
 
@@ -215,8 +217,15 @@ def _sentence(error: Exception) -> str:
     return str(error).split("\n")[0].split(". ")[0].rstrip(".:")
 
 
-def density(X: Any) -> float:
-    """The share of entries that are not zero."""
-    size = X.shape[0] * X.shape[1]
-    filled = X.count_nonzero() if sp.issparse(X) else np.count_nonzero(np.asarray(X))
-    return float(filled / size) if size else 0.0
+def density_and_storage(X: Any) -> tuple[float, str]:
+    """The share of entries that are not zero, and how X is stored; of a source by a pass over its blocks."""
+    blocks = (block.X for block in read_blocks(X)) if isinstance(X, Source) else (X,)
+    size = filled = 0
+    storage = ""
+    for block in blocks:
+        sparse = sp.issparse(block)
+        size += block.shape[0] * block.shape[1]
+        filled += block.count_nonzero() if sparse else int(np.count_nonzero(np.asarray(block)))
+        kind = np.dtype(block.dtype).name if sparse or isinstance(block, np.ndarray) else "table"
+        storage = f"{'sparse' if sparse else 'dense'} {kind}"
+    return float(filled / size) if size else 0.0, storage

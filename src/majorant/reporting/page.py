@@ -76,8 +76,8 @@ def report(
     ----------
     model : SparseSVC, SparseSVCCV or Pipeline
         Fitted. A pipeline must end in one of the two and know the names of its features.
-    X : array, data frame or sparse matrix (n_samples, n_features)
-        The rows it was trained on.
+    X : array, data frame or sparse matrix (n_samples, n_features), or Source
+        The rows it was trained on. A source is read block by block; one number per row and class is kept.
     y : array (n_samples,)
         Their labels.
     path : path, optional

@@ -10,13 +10,12 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from majorant import __version__
 from majorant.estimators.fitted import Origin
 from majorant.persistence import Provenance
 from majorant.potentials import Potential, make_potential
-from majorant.reporting.context import ReportContext, density
+from majorant.reporting.context import ReportContext, density_and_storage
 from majorant.reporting.scores import Score
 from majorant.reporting.text import NO_BREAK, counted, number, plain_text, share
 
@@ -103,14 +102,13 @@ def certificate(context: ReportContext) -> str:
 
 def data_facts(context: ReportContext) -> list[tuple[str, str]]:
     """The rows of the report, usually the training rows."""
-    X = context.training.X
-    kind = np.dtype(X.dtype).name if sp.issparse(X) or isinstance(X, np.ndarray) else "table"
+    density, storage = density_and_storage(context.training.X)
     facts = [
         (f"{context.training.role.capitalize()} rows", f"{len(context.training):,}"),
         ("Features", f"{context.n_features:,}"),
         ("Classes", f"{len(context.classes):,}"),
-        ("Entries that are not zero", f"{number(100.0 * density(X))} %"),
-        ("Stored as", f"sparse {kind}" if sp.issparse(X) else f"dense {kind}"),
+        ("Entries that are not zero", f"{number(100.0 * density)} %"),
+        ("Stored as", storage),
     ]
     if context.test is not None:
         facts.insert(1, ("Test rows", f"{len(context.test):,}"))

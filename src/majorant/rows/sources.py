@@ -75,6 +75,8 @@ class Source(ABC):
     """The column that the labels come from, where it has a name."""
     dtype: np.dtype[Any] = np.dtype(np.float64)
     """The type of X, float64 or float32; coefficients have the same."""
+    sha256: str | None = None
+    """Of the content, uncompressed, where it was read as a whole."""
 
     @property
     @abstractmethod
@@ -95,6 +97,15 @@ class Source(ABC):
         _, y, weight = checked(self, i, self.load(i))
         assert y is not None
         return Tally.of(y, weight)
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the rows have labels; where that is known without X, this is overridden."""
+        return self.load(0).y is not None
+
+    def n_rows(self, i: int) -> int:
+        """The number of rows of block i; where it is known without X, this is overridden."""
+        return int(self.load(i).X.shape[0])
 
     def size(self, i: int) -> int | None:
         """The bytes of block i in memory, as far as that is known without loading it."""
@@ -134,6 +145,52 @@ class ArraySource(FunctionSource):
 
 def _part(raw: RawBlock, ends: Sequence[int], i: int) -> Iterator[Any]:
     return (None if array is None else array[ends[i] : ends[i + 1]] for array in raw)
+
+
+class TransformedSource(Source):
+    """The blocks of another source with another X: scaled, say, or some of its columns.
+
+    Parameters
+    ----------
+    source : Source
+    transform : function
+        Of X, to an X of as many rows. What it makes of a block is not kept.
+    n_features : int, optional
+        The columns that it makes; by default as many as there are.
+    feature_names : tuple of str, optional
+    """
+
+    n_blocks = n_features = 0
+
+    def __init__(
+        self,
+        source: Source,
+        transform: Callable[[Any], Any],
+        n_features: int | None = None,
+        feature_names: tuple[str, ...] | None = None,
+    ) -> None:
+        self.source, self.transform, self.n_blocks = source, transform, source.n_blocks
+        self.n_features = source.n_features if n_features is None else n_features
+        self.feature_names = feature_names or source.feature_names
+        for name in ("name", "memory", "label", "dtype", "sha256"):
+            setattr(self, name, getattr(source, name))
+
+    @property
+    def has_labels(self) -> bool:
+        return self.source.has_labels
+
+    def load(self, i: int) -> RawBlock:
+        X, y, weight = self.source.load(i)
+        return RawBlock(self.transform(X), y, weight)
+
+    def tally(self, i: int) -> Tally:
+        return self.source.tally(i)
+
+    def n_rows(self, i: int) -> int:
+        return self.source.n_rows(i)
+
+    def size(self, i: int) -> int | None:
+        return self.source.size(i)
 
 
 def from_blocks(

@@ -46,6 +46,11 @@ def read_ahead(load: Callable[[int], Answer], order: Sequence[int]) -> Generator
         yield from _in_order(pool, load, order, ahead=1)
 
 
+def read_blocks(source: Source) -> Generator[RawBlock, None, None]:
+    """The blocks of a source, each read while the caller is busy with the one before."""
+    return read_ahead(source.load, range(source.n_blocks))
+
+
 def _in_order(
     pool: ThreadPoolExecutor, task: Callable[[int], Answer], order: Sequence[int], *, ahead: int
 ) -> Generator[Answer, None, None]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from majorant.datasets.content import Content, is_compressed
 from majorant.datasets.foreign import explained
-from majorant.datasets.readers import FORMATS, checked_columns, format_by_name
+from majorant.datasets.formats import FORMATS, checked_format, format_by_name
 from majorant.datasets.wanted import Wanted
 from majorant.errors import DataFileError, MajorantError
 from majorant.rows.sources import BLOCK_BYTES, DEFAULT_MEMORY, Source, from_arrays, from_blocks, n_bytes
@@ -30,6 +29,7 @@ def open_source(
     features: int | None = None,
     drop: Sequence[str | int] = (),
     zero_based: bool = False,
+    header: bool = True,
     labelled: bool | None = True,
     columns: Sequence[str] | None = None,
     rows_per_block: int | None = None,
@@ -45,6 +45,7 @@ def open_source(
                               and y.npy; shape.npy may say how many features there are
     .parquet                  by row groups
     .npz, .csv, …             all other files that `read` knows, and compressed ones: one block each
+    "-"                       standard input, read whole and kept in memory
     a list of these           one after the other
     ========================  =======================================================================
 
@@ -55,7 +56,7 @@ def open_source(
         Of a table, the column of the labels; of .npy, the file of the labels; of .npz, the array.
     weight : str, optional
         Of a Parquet table, the column of the sample weights; of .npy, the file.
-    format, features, drop, zero_based, labelled, columns
+    format, features, drop, zero_based, header, labelled, columns
         As in `read`.
     rows_per_block : int, optional
         The rows of a block, where they can be chosen: .npy and CSR arrays.
@@ -93,14 +94,12 @@ def open_source(
     cuts = Cuts(rows_per_block, size, n_bytes(memory))
     if rows_per_block is not None and rows_per_block < 1:
         raise MajorantError(f"rows_per_block={rows_per_block!r} must be at least 1")
-    if format is not None and format not in FORMATS:
-        raise MajorantError(f"format={format!r} is not known: it is one of {', '.join(FORMATS)}")
-    drop = (drop,) if isinstance(drop, str) else tuple(drop)
-    wanted = Wanted(label, labelled, features, drop, zero_based, columns=checked_columns(columns))
+    checked_format(format)
+    wanted = Wanted(label, labelled, features, drop, zero_based, header, columns, weight)
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     if not paths:
         raise MajorantError("there is no file in the list of files to open")
-    parts = [_open(os.fspath(each), format, wanted, weight, cuts) for each in paths]
+    parts = [_open(os.fspath(each), format, wanted, cuts) for each in paths]
     source = parts[0] if len(parts) == 1 else _chain(parts)
     source.memory = cuts.memory
     return source
@@ -130,24 +129,24 @@ class Cuts:
         return self.rows or max(rows, 1)
 
 
-def _open(path: str, format: str | None, wanted: Wanted, weight: str | None, cuts: Cuts) -> Source:
+def _open(path: str, format: str | None, wanted: Wanted, cuts: Cuts) -> Source:
     where = Path(path)
     if format is None and (where.is_dir() or where.suffix.lower() == ".npy"):
-        return _open_arrays(where, wanted, weight, cuts)
+        return _open_arrays(where, wanted, cuts)
     kind = format or format_by_name(path)
-    compressed = is_compressed(path)
-    if weight is not None and kind != "parquet":
+    compressed = path != "-" and is_compressed(path)
+    if wanted.weight is not None and (kind != "parquet" or compressed or path == "-"):
         raise DataFileError("sample weights are read from .npy and Parquet files only", path)
     if cuts.rows is not None:
         raise DataFileError("rows_per_block is for .npy files: others are cut by block_bytes", path)
-    if kind == "libsvm" and not compressed:
-        from majorant.datasets.sources.libsvm_text import LibsvmSource
-
-        return _explaining(lambda: LibsvmSource(path, wanted, cuts.block_bytes), path, kind)
-    if kind == "parquet":
-        from majorant.datasets.sources.parquet import ParquetSource
-
-        return _explaining(lambda: ParquetSource(path, wanted, weight, cuts.block_bytes), path, kind)
+    if path == "-":
+        return _standard_input(format, wanted, cuts)
+    if FORMATS[kind].source is not None and not compressed:
+        try:
+            return FORMATS[kind].open(path, wanted, cuts.block_bytes)
+        except DataFileError as error:
+            with Content(path) as content:
+                raise explained(error, content.head, kind) from error.__cause__
     from majorant.datasets.sources.shards import FileSource
 
     if where.stat().st_size > cuts.memory // 2:
@@ -157,30 +156,32 @@ def _open(path: str, format: str | None, wanted: Wanted, weight: str | None, cut
             "text",
             path,
         )
-    options: dict[str, Any] = {
-        "format": format, "label": wanted.label, "labelled": wanted.labelled, "features": wanted.features,
-        "drop": wanted.drop, "zero_based": wanted.zero_based, "columns": wanted.columns,
-    }  # fmt: skip
-    return FileSource(path, options)
+    return FileSource(path, {"format": format, **wanted.for_read})
 
 
-def _explaining(opened: Callable[[], Source], path: str, kind: str) -> Source:
-    """The source, or an error that says what the file is instead."""
-    try:
-        return opened()
-    except DataFileError as error:
-        with Content(path) as content:
-            raise explained(error, content.head, kind) from error.__cause__
+def _standard_input(format: str | None, wanted: Wanted, cuts: Cuts) -> Source:
+    """What can be read only once is kept, and has to fit into the memory as any block has."""
+    from majorant.datasets.readers import read
+    from majorant.datasets.sources.shards import DataSource
+
+    source = DataSource(read("-", format=format, **wanted.for_read))
+    if source.load(0).nbytes > cuts.memory // 2:
+        raise DataFileError(
+            "standard input is kept whole, and these rows are too many for "
+            f"memory={cuts.memory / 1e6:,.3g} MB: write them to a file first",
+            "<stdin>",
+        )
+    return source
 
 
-def _open_arrays(path: Path, wanted: Wanted, weight: str | None, cuts: Cuts) -> Source:
+def _open_arrays(path: Path, wanted: Wanted, cuts: Cuts) -> Source:
     from majorant.datasets.sources.npy import CsrFilesSource, NpyFile, NpySource
 
     directory = path if path.is_dir() else path.parent
     if wanted.drop:
         raise DataFileError("the columns of an array have no names: drop is for tables", path)
     y = _labels_beside(directory, path, wanted)
-    labels, weights = (None if file is None else NpyFile.open(file) for file in (y, weight))
+    labels, weights = (None if file is None else NpyFile.open(file) for file in (y, wanted.weight))
     if path.is_dir() and (path / "indptr.npy").exists():
         return CsrFilesSource(
             path, labels, weights, features=wanted.features, block_bytes=cuts.block_bytes,

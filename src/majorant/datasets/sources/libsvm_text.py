@@ -52,6 +52,8 @@ class Index:
     """One number: the features, as far as they occur."""
     labelled: NDArray[np.bool_]
     """Whether lines begin with a label."""
+    sha256: NDArray[np.str_]
+    """Of the text."""
 
 
 class LibsvmSource(Source):
@@ -61,6 +63,7 @@ class LibsvmSource(Source):
         self.name, self._wanted = path, wanted
         self._stamp = Stamp.of(path)
         self._index = _remembered(self._stamp, wanted, block_bytes)
+        self.sha256 = str(self._index.sha256)
         self._n_features = wanted.features or int(self._index.widest[0])
         if not len(self._index.rows):
             raise DataFileError("there are no rows in this file", path)
@@ -107,6 +110,13 @@ class LibsvmSource(Source):
         rows = self._index.label_rows[part]
         return Tally(labels_from_array(self._index.labels[part]), rows, rows.astype(np.float64))
 
+    @property
+    def has_labels(self) -> bool:
+        return bool(self._index.labelled) and self._wanted.labelled is not False
+
+    def n_rows(self, i: int) -> int:
+        return int(self._index.rows[i])
+
     def size(self, i: int) -> int:
         return int(ENTRY * self._index.entries[i] + ROW * self._index.rows[i])
 
@@ -148,8 +158,8 @@ def _make_index(path: str, wanted: Wanted, block_bytes: int) -> Index:
     starts, lines, rows, entries = [0], [0], [0], [0]
     labels: list[list[NDArray[np.float64]]] = [[]]
     piece = max(256, min(PIECE, block_bytes // 8))
-    end = 0
-    for text in whole_lines(_pieces(path, 0, size, piece)):
+    end, digest = 0, hashlib.sha256()
+    for text in whole_lines(_hashed(_pieces(path, 0, size, piece), digest)):
         if ENTRY * entries[-1] + ROW * rows[-1] >= block_bytes:
             starts.append(end)
             lines.append(parser.lines)
@@ -176,7 +186,14 @@ def _make_index(path: str, wanted: Wanted, block_bytes: int) -> Index:
         label_stops=np.cumsum([len(values) for values, _ in counts], dtype=np.int64),
         widest=np.array([parser.widest], dtype=np.int64),
         labelled=np.array(parser.labelled is not False),
+        sha256=np.array(digest.hexdigest()),
     )
+
+
+def _hashed(pieces: Iterator[bytes], digest: Any) -> Iterator[bytes]:
+    for piece in pieces:
+        digest.update(piece)
+        yield piece
 
 
 def _pieces(path: str, start: int, stop: int, piece: int) -> Iterator[bytes]:

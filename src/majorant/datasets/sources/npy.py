@@ -107,6 +107,13 @@ class _Labelled(Source):
     def n_blocks(self) -> int:
         return len(self._cuts) - 1
 
+    @property
+    def has_labels(self) -> bool:
+        return self.y is not None
+
+    def n_rows(self, i: int) -> int:
+        return self._cuts[i + 1] - self._cuts[i]
+
     def _labels(self, i: int) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
         if self.y is None:
             return None, None

@@ -19,7 +19,8 @@ __all__ = ["ParquetSource"]
 class ParquetSource(Source):
     """Blocks of one row group, or of as many small ones as make up a block."""
 
-    def __init__(self, path: str, wanted: Wanted, weight: str | None, block_bytes: int) -> None:
+    def __init__(self, path: str, wanted: Wanted, block_bytes: int) -> None:
+        weight = wanted.weight
         self.name, self._stamp = path, Stamp.of(path)
         with self._file() as file:
             names = file.schema_arrow.names
@@ -28,7 +29,7 @@ class ParquetSource(Source):
             raise DataFileError(f"no column {weight!r} for the weights", path)
         left_out = wanted.drop if weight is None else (*wanted.drop, weight)
         label, features = choose_columns(names, replace(wanted, drop=left_out), path, None)
-        self._label = self.label = None if label is None else names[label]
+        self._label = self.label = None if label is None or wanted.labelled is False else names[label]
         self._weight = weight
         self.feature_names = tuple(names[j] for j in features)
         if not sum(rows):
@@ -68,6 +69,13 @@ class ParquetSource(Source):
         if y is None:
             raise DataFileError("there is no column of labels", self.name)
         return Tally.of(y, weight)
+
+    @property
+    def has_labels(self) -> bool:
+        return self._label is not None
+
+    def n_rows(self, i: int) -> int:
+        return self._rows[i]
 
     def size(self, i: int) -> int:
         return self._rows[i] * self._row_bytes

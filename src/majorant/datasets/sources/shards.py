@@ -1,4 +1,4 @@
-"""Several sources as one, and files that are small enough to be one block each."""
+"""Several sources as one, and rows that are one block: those in memory, and files that are small enough."""
 
 from __future__ import annotations
 
@@ -7,32 +7,54 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
+from majorant.datasets.data import Data
 from majorant.datasets.readers import read
 from majorant.datasets.stamps import Stamp
 from majorant.errors import DataFileError
 from majorant.rows.sources import RawBlock, Source, Tally
 
-__all__ = ["ChainSource", "FileSource"]
+__all__ = ["ChainSource", "DataSource", "FileSource"]
 
 
-class FileSource(Source):
+class DataSource(Source):
+    """Rows that `read` has returned, as one block."""
+
+    n_blocks = 1
+    n_features = 0
+
+    def __init__(self, data: Data) -> None:
+        self._describe(data)
+        self.data = data
+
+    def _describe(self, data: Data) -> None:
+        self.name, self.sha256, self.n_features = data.source, data.sha256, int(data.X.shape[1])
+        self.feature_names, self.label = data.feature_names, data.label
+        self._n_rows = int(data.X.shape[0])
+        self._tally = None if data.y is None else Tally.of(data.y)
+
+    @property
+    def has_labels(self) -> bool:
+        return self._tally is not None
+
+    def load(self, i: int) -> RawBlock:
+        return RawBlock(self.data.X, self.data.y)
+
+    def tally(self, i: int) -> Tally:
+        if self._tally is None:
+            raise DataFileError("there are no labels in this file", self.name)
+        return self._tally
+
+    def n_rows(self, i: int) -> int:
+        return self._n_rows
+
+
+class FileSource(DataSource):
     """A file of any format that `read` knows, as one block."""
 
     def __init__(self, path: str, options: dict[str, Any]) -> None:
-        self.name, self._options = path, options
-        self._stamp = Stamp.of(path)
-        # Read once, to see how many features there are; nothing of it is kept.
-        data = read(path, **options)
-        self._n_features = int(data.X.shape[1])
-        self.feature_names, self.label = data.feature_names, data.label
-
-    @property
-    def n_blocks(self) -> int:
-        return 1
-
-    @property
-    def n_features(self) -> int:
-        return self._n_features
+        self._options, self._stamp = options, Stamp.of(path)
+        # Read once, to see what there is; no row of it is kept.
+        self._describe(read(path, **options))
 
     def load(self, i: int) -> RawBlock:
         self._stamp.check()
@@ -67,6 +89,10 @@ class ChainSource(Source):
     def n_features(self) -> int:
         return self.parts[0].n_features
 
+    @property
+    def has_labels(self) -> bool:
+        return all(part.has_labels for part in self.parts)
+
     def load(self, i: int) -> RawBlock:
         part, j = self._place(i)
         return part.load(j)
@@ -74,6 +100,10 @@ class ChainSource(Source):
     def tally(self, i: int) -> Tally:
         part, j = self._place(i)
         return part.tally(j)
+
+    def n_rows(self, i: int) -> int:
+        part, j = self._place(i)
+        return part.n_rows(j)
 
     def size(self, i: int) -> int | None:
         part, j = self._place(i)

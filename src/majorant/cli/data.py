@@ -1,0 +1,246 @@
+"""Data for a command: from a file, from stdin, or by name; in memory, or block by block (`--memory`).
+
+Either way the rows are the blocks of a source; those in memory are one block. Every figure that a command
+tells is a sum over blocks (rows, labels, moments, accuracy) or a sequence of them (predictions). Only a fit
+takes rows in memory as the arrays that they are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from majorant.cli.arguments import DataOptions
+from majorant.cli.output import Output
+from majorant.errors import MajorantError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from majorant.cli.models import Model
+    from majorant.datasets import Source
+    from majorant.rows import RawBlock
+    from majorant.rows.sources import Tally
+
+
+@dataclass(frozen=True)
+class CommandData:
+    """The rows that a command works on, and where they came from."""
+
+    source: str
+    """The file or the name, as the user gave it."""
+    blocks: Source
+    in_memory: bool
+    """Whether the rows are one block, which is in memory."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the columns, where the file has names."""
+        return self.blocks.feature_names
+
+    @property
+    def label(self) -> str | None:
+        """The name of the column that the labels come from, where it has a name."""
+        return self.blocks.label
+
+    @property
+    def sha256(self) -> str | None:
+        """Of the content, where it was read as a whole."""
+        return self.blocks.sha256
+
+    @property
+    def n_features(self) -> int:
+        """The columns of X."""
+        return self.blocks.n_features
+
+    @cached_property
+    def n_rows(self) -> int:
+        """The rows of all blocks."""
+        return sum(map(self.blocks.n_rows, range(self.blocks.n_blocks)))
+
+    @cached_property
+    def tallies(self) -> list[Tally]:
+        """The labels of each block; none without labels."""
+        from majorant.rows.stream import read_ahead
+
+        n_blocks = self.blocks.n_blocks if self.blocks.has_labels else 0
+        return list(read_ahead(self.blocks.tally, range(n_blocks)))
+
+    @cached_property
+    def counts(self) -> dict[Any, int]:
+        """How many rows each class label has, in order; empty without labels."""
+        counts: Counter[Any] = Counter()
+        for tally in self.tallies:
+            counts.update(dict(zip(tally.labels.tolist(), tally.rows.tolist(), strict=True)))
+        return dict(sorted(counts.items()))
+
+    @property
+    def labels(self) -> list[Any]:
+        """The class labels, each once."""
+        return list(self.counts)
+
+    def __iter__(self) -> Iterator[RawBlock]:
+        """The blocks; each is read while the one before is worked on."""
+        from majorant.rows.stream import read_blocks
+
+        return read_blocks(self.blocks)
+
+    @property
+    def training_rows(self) -> tuple[Any, NDArray[Any] | None, NDArray[Any] | None]:
+        """X, y and sample weights for `fit`; a source has labels and weights of its own."""
+        return self.blocks.load(0) if self.in_memory else (self.blocks, None, None)
+
+    def transformed(self, transform: Callable[[Any], Any], *shape: Any) -> CommandData:
+        """The same rows with another X; `shape` are its number of features and their names."""
+        from majorant.rows.sources import TransformedSource
+
+        return replace(self, blocks=TransformedSource(self.blocks, transform, *shape))
+
+    def right(self, models: Sequence[Model]) -> list[int]:
+        """How many rows each of the models predicts as they are labelled: one pass for all of them."""
+        right = [0] * len(models)
+        for X, y, _ in self:
+            assert y is not None
+            right = [count + model.right(X, y) for count, model in zip(right, models, strict=True)]
+        return right
+
+    def labels_as(self, model: Model) -> NDArray[Any]:
+        """The label of every row, in the type that the model has labels."""
+        import numpy as np
+
+        return np.concatenate([model.as_labels(y, self.source) for _, y, _ in self])
+
+    def columns_of(self, model: Model, output: Output) -> CommandData:
+        """The columns that the model knows, in its order.
+
+        By name if both have names. Otherwise by position: features that LIBSVM text has beyond those of the
+        model were zero in all rows that it was trained on, and features that it lacks are zero in all of its
+        rows.
+        """
+        there, known = self.feature_names, model.feature_names
+        if there is not None and known is not None:
+            return self._columns_by_name(there, known, output)
+        n_there, n_known = self.n_features, model.n_features
+        if n_there == n_known:
+            return self
+        if known is not None:
+            raise MajorantError(
+                f"{self.source} has no names for its {n_there} features, and the model wants {n_known} of "
+                "certain names"
+            )
+        import scipy.sparse as sp
+
+        if not sp.issparse(self.blocks.load(0).X):
+            raise MajorantError(
+                f"{self.source} has {n_there} features, and the model was trained with {n_known}"
+            )
+        if n_there > n_known:
+            output.say(f"{n_there - n_known:,} features unknown to the model left out")
+            return self.transformed(lambda X: X[:, :n_known], n_known)
+        return self.transformed(
+            lambda X: sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], n_known)), n_known
+        )
+
+    def _columns_by_name(self, there: tuple[str, ...], known: tuple[str, ...], output: Output) -> CommandData:
+        position = {name: j for j, name in enumerate(there)}
+        missing = [name for name in known if name not in position]
+        if missing:
+            others = f" (and {len(missing) - 1} other features)" if len(missing) > 1 else ""
+            raise MajorantError(f"{self.source} has no column {missing[0]!r}{others}, which the model uses")
+        extra = len(there) - len(known)
+        if extra:
+            output.say(f"{extra} column{'s' if extra > 1 else ''} unknown to the model left out")
+        if there == known:
+            return self
+        columns = [position[name] for name in known]
+        return self.transformed(lambda X: X[:, columns], len(known), known)
+
+
+def open_data(
+    source: str,
+    options: DataOptions,
+    output: Output,
+    *,
+    memory: str | None = None,
+    labelled: bool | None = True,
+    what: str = "data",
+    model: Model | None = None,
+) -> CommandData:
+    """Open the data and say what they are; for a model, the columns that it was trained with.
+
+    With `memory` they are read block by block, and no more than that is kept of them.
+    """
+    from majorant.datasets import REGISTRY
+
+    named = source in REGISTRY and not Path(source).exists()
+    if named and options != DataOptions():
+        raise typer.BadParameter(
+            f"{source!r} is a data set known by name, and it is known how to read it: leave out --label, "
+            "--drop, --format, --no-header and --zero-based"
+        )
+    with output.waiting(f"reading {source}"):
+        if named:
+            blocks = _known_by_name(source, memory, output)
+        else:
+            known = {} if model is None else remembered(model, source, options)
+            blocks = _opened(source, memory, labelled=labelled, **options.reader_options | known)
+        data = CommandData(source, blocks, in_memory=memory is None)
+        n_rows, counts = data.n_rows, data.counts
+    output.facts[what] = {
+        "source": source,
+        "sha256": data.sha256,
+        "rows": n_rows,
+        "n_features": data.n_features,
+    }
+    output.say(f"{source}: {n_rows:,} rows × {data.n_features:,} features, {_classes(counts)}")
+    if not data.in_memory:
+        output.facts[what]["blocks"] = blocks.n_blocks
+    return data
+
+
+def _known_by_name(name: str, memory: str | None, output: Output) -> Source:
+    from majorant.datasets import REGISTRY, find, load, open_source
+    from majorant.datasets.sources.shards import DataSource
+
+    progress = output.options.talkative
+    if memory is None:
+        return DataSource(load(name, progress=progress))
+    return open_source(find(name, progress=progress), features=REGISTRY[name].n_features, memory=memory)
+
+
+def _opened(source: str, memory: str | None, **options: Any) -> Source:
+    from majorant.datasets import open_source, read
+    from majorant.datasets.sources.shards import DataSource
+
+    if memory is None:
+        return DataSource(read(source, **options))
+    return open_source(source, memory=memory, **options)
+
+
+def _classes(counts: dict[Any, int]) -> str:
+    if not counts:
+        return "no labels"
+    if len(counts) > 6:
+        return f"{len(counts)} classes"
+    return ", ".join(f"{count:,} of class {label}" for label, count in counts.items())
+
+
+def remembered(model: Model, source: str, options: DataOptions) -> dict[str, Any]:
+    """What a model knows of the columns of a table: which are features, and which was the label."""
+    from majorant.datasets.formats import FORMATS, format_by_name
+
+    if model.feature_names is None or options.no_header:
+        return {}
+    if not FORMATS[options.format or format_by_name(source)].table:
+        return {}
+    known: dict[str, Any] = {"columns": model.feature_names}
+    label = None if model.origin is None else model.origin.label_column
+    if options.label is None and label is not None and label not in model.feature_names:
+        known["label"] = label
+    return known
