@@ -27,7 +27,7 @@ from majorant.status import History, Vector
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """ScoredRows with labels, and what the model says of them."""
+    """Rows with labels, and the predictions of the model for them."""
 
     X: Any
     codes: NDArray[np.intp]

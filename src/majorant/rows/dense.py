@@ -345,7 +345,7 @@ class DenseBlock(Block):
 
 
 def _in_parts(question: Callable[[slice], Answer], length: int, count: int) -> list[Answer]:
-    """The answers for so many parts of a list of that length, worked on at the same time."""
+    """The answers for `count` parts of a list of that length; the cores share the parts."""
     if count == 1:
         check()
         return [question(slice(0, length))]
