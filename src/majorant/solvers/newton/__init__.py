@@ -22,7 +22,7 @@ unknowns as rows, where it applies, or gram.py, if N ≤ 3,000 and the matrix is
 (1) Any quadratic penalty that leaves no feature out, one class.
 (2) With a penalty on every feature; features without one have gram.py.
 (3) Of one class; of several, as many as make Gram matrices of the same number of entries.
-(4) From 200 features on, or from a start on a sample, which tells which features matter; but not if the run
+(4) From 200 features on, or from a rough start, which tells which features matter; but not if the run
     goes on from another one.
 (5) Or with a kink that is rounded: ℓ1 and hyperbolic. What is not convex is left to `mm-subspace`.
 
@@ -110,7 +110,7 @@ class Newton(Solver):
         yield from self.descend(objective, way.end)
 
     def descend(self, objective: Objective, start: Evaluated) -> Iterator[Iterate]:
-        """Newton's iterates after the start; from zero, by way of a sample of the rows."""
+        """Newton's iterates after the start; from zero, by way of a rough start, if that lowers Φ."""
         warm = bool(objective.lengths(start.theta).any())
         rough = None if warm else self._rough_start(objective, start.theta)
         if rough is not None:
@@ -119,6 +119,7 @@ class Newton(Solver):
             if isinstance(first, Evaluated) and first.value < start.value:
                 yield first
                 yield from iterates
+                return
         iterates = self.engine(objective, start, warm=warm)
         next(iterates)
         yield from iterates
