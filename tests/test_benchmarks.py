@@ -10,7 +10,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-HERE = Path(__file__).parent.parent / "benchmarks" / "sparse_svm"
+from tests import ROOT
+
+HERE = ROOT / "benchmarks" / "sparse_svm"
 
 
 class Base:

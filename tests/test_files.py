@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 import pytest
-from models_law import package_on_the_path
 
 from majorant.errors import OutputError
 from majorant.files import atomic_write, check_writable
+from tests.processes import environment
 
 
 def _write(path, content, **kwargs):
@@ -154,7 +154,7 @@ def test_killed_at_any_step_there_is_the_old_file_or_the_new_one(tmp_path):
     for last_step in range(20):
         path.write_bytes(b"old")
         code = [sys.executable, "-c", KILLED_AT_A_STEP, str(path), str(last_step)]
-        done = subprocess.run(code, capture_output=True, env=package_on_the_path())
+        done = subprocess.run(code, capture_output=True, env=environment())
         content = path.read_bytes()
         assert content in (b"old", b"new" * 300_000)
         found.append(content[:3])

@@ -2,13 +2,13 @@ import math
 
 import numpy as np
 import pytest
-from conftest import all_examples, random_objective, random_problem
 
 from majorant.errors import ScaleError
 from majorant.objective import Objective
 from majorant.potentials import L1, L2, Hyperbolic, Potential, Welsch, Zero
 from majorant.rows import MemoryRows
 from majorant.solvers import Newton, solve
+from tests.problems import all_examples, random_objective, random_problem
 
 THETA = np.array([0.4, -0.3, 0.2, 0.5, -0.1, 0.6, 0.2])
 

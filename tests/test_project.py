@@ -5,15 +5,14 @@ import importlib.util
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import majorant
 from majorant.potentials import Potential
 from majorant.solvers import Solver
+from tests import ROOT
 
-ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "majorant"
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import majorant
+from tests import ROOT
 
-ROOT = Path(__file__).parents[1]
 BLOCKS = re.findall(r"^```bash\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
 # The first two install; they are run by whoever runs this test. The others use what is then there.
 COMMANDS = [line for block in BLOCKS[2:] for line in block.splitlines() if line]

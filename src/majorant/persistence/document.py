@@ -3,7 +3,7 @@
 The schema follows from the declared parameters (`majorant.estimators.parameters`) and fitted attributes
 (`majorant.estimators.fitted`), each with the first version of the files that has it. A new one makes a new
 version of the files of its estimator. Every version that was ever written is read: a file of each is kept in
-tests/models.
+tests/persistence/models.
 """
 
 from __future__ import annotations
