@@ -116,6 +116,7 @@ def same(a, b):
     "options",
     [
         {"penalty": "l1", "lam": 10.0},
+        {"penalty": "l1", "lam": 10.0, "standardize": True},
         {"penalty": "hyperbolic", "solver": "mm-subspace", "max_iter": 3},
         {"penalty": "hyperbolic", "solver": "adam", "max_iter": 2},
         *(

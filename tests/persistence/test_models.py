@@ -346,9 +346,9 @@ def test_each_model_has_the_attributes_of_its_origin():
             known = {
                 name for name, attribute in FITTED.items() if origin in attribute.origins and not attribute.cv
             }
-            assert get_fitted(model).keys() == known - {"feature_names_in_"}
+            assert get_fitted(model).keys() == known - {"feature_names_in_", "scale_"}
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
-    searched = SparseSVCCV("l1", lambdas=3).fit(frame, codes)
+    searched = SparseSVCCV("l1", lambdas=3, standardize=True).fit(frame, codes)
     assert get_fitted(searched).keys() == FITTED.keys()
     assert get_fitted(searched.fit(X, codes)).keys() == FITTED.keys() - {"feature_names_in_"}
 
@@ -357,10 +357,10 @@ def test_a_new_parameter_and_a_new_attribute_are_declared_once(path, monkeypatch
     @constrained
     @dataclass(repr=False, eq=False, kw_only=True)
     class Made(SparseSVC):
-        sharpness: int = parameter(3, Interval(Integral, 1, 9, closed="both"), since=2)
+        sharpness: int = parameter(3, Interval(Integral, 1, 9, closed="both"), since=3)
 
     monkeypatch.setitem(ESTIMATORS, "Made", Made)
-    new = Attribute("swiftness_", (Origin.FITTED,), "number", summary=True, since=2)
+    new = Attribute("swiftness_", (Origin.FITTED,), "number", summary=True, since=3)
     monkeypatch.setitem(FITTED, "swiftness_", new)
     X, codes = rows()
     model = Made("l1", lam=0.5, sharpness=5).fit(X, codes)
@@ -370,7 +370,7 @@ def test_a_new_parameter_and_a_new_attribute_are_declared_once(path, monkeypatch
     assert repr(clone(loaded)) == "Made(lam=0.5, penalty='l1', sharpness=5)"
     assert Model(loaded).summary["swiftness"] == 2.5
     document = json.loads(path.read_bytes())
-    assert document["version"] == 2
+    assert document["version"] == 3
     document["params"]["sharpness"] = 10
     document["sha256"] = checksum(document)
     with pytest.raises(ModelFileError, match="The 'sharpness' parameter of Made must be"):
@@ -384,8 +384,8 @@ def test_a_new_parameter_and_a_new_attribute_are_declared_once(path, monkeypatch
     document["sha256"] = checksum(document)
     with pytest.raises(ModelFileError, match="params has 'sharpness', which is unknown"):
         model_of(document)
-    document["version"] = 3
-    with pytest.raises(ModelFileError, match=r"of version 3, and majorant .* reads versions 1 to 2"):
+    document["version"] = 4
+    with pytest.raises(ModelFileError, match=r"of version 4, and majorant .* reads versions 1 to 3"):
         model_of(document)
 
 
@@ -595,6 +595,10 @@ GOLDEN_DECISIONS = {
         [0, 1, 0],
         [-0.006520715231193543, 0.022562571192125607, -0.0013066934611622532],
     ),
+    "version2-standardized": (
+        ["spam", "news", "spam"],
+        [0.8765161075772433, -1.7560943947742549, 0.11346473454430869],
+    ),
 }
 
 
@@ -606,20 +610,25 @@ def test_files_of_every_version_load_for_ever(file, path, monkeypatch):
     assert model.predict(X).tolist() == labels
     # Sums of four products: the order of which is the library's.
     np.testing.assert_allclose(model.decision_function(X), decisions, rtol=1e-14, atol=1e-15)
-    # What is written today is what was written then, but for the version of the package.
+    # What is written today is what was written then, but for the version of the package, and for what
+    # later versions of the files have.
     written = json.loads(file.read_text(encoding="utf-8"))
-    assert written["version"] == 1
     monkeypatch.setattr(document_module, "__version__", written["majorant"])
     save_model(model, path, provenance=load_provenance(file))
+    again = json.loads(path.read_text(encoding="utf-8"))
+    if written["version"] == again["version"]:
+        assert path.read_bytes() == file.read_bytes()
+        return
+    later = {name: again["params"].pop(name) for name in again["params"].keys() - written["params"].keys()}
+    assert later == {"standardize": False}
     if written["fitted"].get("solver_") == {"joint": "newton"}:  # a solver that is "newton" itself by now
-        again = json.loads(path.read_text(encoding="utf-8"))
         assert again["fitted"].pop("solver_") == {
             "solver": {"name": "newton", "settings": {"gram_features": 1000}}
         }
-        del written["fitted"]["solver_"], written["sha256"], again["sha256"]
-        assert again == written
-    else:
-        assert path.read_bytes() == file.read_bytes()
+        del written["fitted"]["solver_"]
+    for key in ("version", "sha256"):
+        del written[key], again[key]
+    assert again == written
     assert kind_of(file) == "majorant"
 
 

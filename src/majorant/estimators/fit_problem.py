@@ -40,10 +40,11 @@ from majorant.objective import Objective
 from majorant.potentials import Potential, Zero, make_potential
 from majorant.rows import MemoryRows, Rows, Source
 from majorant.rows.partitioned import BlockStore, PartitionedRows
+from majorant.rows.scaled import scaled_rows, standard_deviations
 from majorant.rows.threads import in_context
 from majorant.solvers import Hybrid, Newton, Solver, choose_solver, make_solver, solve
 from majorant.solvers.newton.tuning import PASS_FEATURES
-from majorant.status import Certificate, History, Matrix, Result, Status, Vector
+from majorant.status import Certificate, Evaluated, History, Matrix, Record, Result, Status, Vector
 
 if TYPE_CHECKING:
     from majorant.estimators.svc import SparseSVC
@@ -76,6 +77,8 @@ class FitProblem:
     ) -> None:
         self.estimator = estimator
         self._last: tuple[Potential, Sequence[Objective]] | None = None
+        # What the features are divided by, if they are standardised.
+        self.deviations: Vector | None = None
         self.potential, self._solver = resolve_names(estimator)
         self.rows: Sequence[Rows]
         if is_on_dask(X):
@@ -90,8 +93,7 @@ class FitProblem:
             self._take_arrays(X, y, sample_weight)
         self.factor = check_penalty_factor(estimator.penalty_factor, self.n_features)
         self.joint = estimator.multi_class == "joint" and len(self.rows) > 1
-        with one_thread():
-            self.objectives(self.potential)[0].check_scale()
+        self._prepare(self.rows)
         self.seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
         self.start(None)
 
@@ -106,14 +108,34 @@ class FitProblem:
             X, codes, weights, n_classes=len(self.classes), intercept=estimator.fit_intercept
         )
 
-    def on(self, rows: Sequence[Rows]) -> FitProblem:
-        """The same problem on other rows of the same classes."""
-        twin = copy(self)
-        twin.rows, twin._last = rows, None
+    def _prepare(self, rows: Sequence[Rows]) -> None:
+        """Check the scale of the rows, and standardise them if the estimator does."""
+        self.rows = self.unscaled_rows = rows
         with one_thread():
-            twin.objectives(twin.potential)[0].check_scale()
+            self.objectives(self.potential)[0].check_scale()
+            if self.estimator.standardize:
+                self.deviations = standard_deviations(rows[0])
+                self.rows, self._last = scaled_rows(rows, 1.0 / self.deviations), None
+
+    def on(self, rows: Sequence[Rows]) -> FitProblem:
+        """The same problem on other rows of the same classes, which are not standardised yet."""
+        twin = copy(self)
+        twin._last = None
+        twin._prepare(rows)
         twin.start(None)
         return twin
+
+    def in_user_units(self, theta: Vector) -> Vector:
+        """θ of one class or several, one after the other, for X as the user gave it."""
+        return theta if self.deviations is None else theta / self._theta_units(theta)
+
+    def in_own_units(self, theta: Vector) -> Vector:
+        """The inverse of `in_user_units`."""
+        return theta if self.deviations is None else theta * self._theta_units(theta)
+
+    def _theta_units(self, theta: Vector) -> Vector:
+        assert self.deviations is not None
+        return np.tile(np.append(self.deviations, 1.0), theta.size // (self.n_features + 1))
 
     @property
     def positive(self) -> list[Any]:
@@ -129,12 +151,13 @@ class FitProblem:
         if theta is None or theta.shape != (len(self.rows), self.n_features + 1):
             self._starts = [None] * (1 if self.joint else len(self.rows))
         else:
-            self._starts = [theta.ravel()] if self.joint else list(theta)
+            rows = [self.in_own_units(row) for row in theta]
+            self._starts = [np.concatenate(rows)] if self.joint else rows
 
     @property
     def starting_point(self) -> Matrix:
-        """Where the next run begins, a row per class."""
-        starts = [start for start in self._starts if start is not None]
+        """Where the next run begins, a row per class, in the user's units."""
+        starts = [self.in_user_units(start) for start in self._starts if start is not None]
         shape = (len(self.rows), self.n_features + 1)
         return np.concatenate(starts).reshape(shape) if starts else np.zeros(shape)
 
@@ -175,7 +198,8 @@ class FitProblem:
         solver = self.solver_for(objectives[0])
         classes = self.classes.tolist()
         watchers = [
-            tuple(callback.for_problem(classes, label) for callback in callbacks) for label in self.positive
+            tuple(self._watcher(callback.for_problem(classes, label)) for callback in callbacks)
+            for label in self.positive
         ]
 
         first = self.rows[0]
@@ -217,11 +241,48 @@ class FitProblem:
             self._starts = [result.iterate.theta for result, _ in ended]
         return [delivered for _, delivered in ended]
 
+    def _watcher(self, callback: Callback) -> Callback:
+        """The callback, which is shown θ in the user's units."""
+        return callback if self.deviations is None else _UserUnits(callback, self)
+
     def delivered(self, objective: Objective, result: Result) -> Result:
         """The result with the coefficients that the user gets."""
         estimator = self.estimator
+        # Coefficients in other units are not those that are stored, so rounding them would prove nothing.
+        dtype = self.dtype if self.deviations is None else np.dtype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            return deliver(objective, result, estimator.zero_tol, estimator.tol, self.dtype)
+            return deliver(objective, result, estimator.zero_tol, estimator.tol, dtype)
+
+
+class _UserUnits(Callback):
+    """A callback of a problem on standardised rows, which sees θ, and sets θ, in the user's units."""
+
+    def __init__(self, callback: Callback, fit_problem: FitProblem) -> None:
+        self._callback, self._problem = callback, fit_problem
+
+    @property
+    def start_theta(self) -> Vector | None:  # type: ignore[override]
+        return self._own(self._callback.start_theta)
+
+    @property
+    def best_theta(self) -> Vector | None:  # type: ignore[override]
+        return self._own(self._callback.best_theta)
+
+    def _own(self, theta: Vector | None) -> Vector | None:
+        return None if theta is None else self._problem.in_own_units(theta)
+
+    def _shown(self, at: Evaluated) -> Evaluated:
+        theta = self._problem.in_user_units(at.theta)
+        return replace(at, theta=theta, loss_gradient=self._problem.in_own_units(at.loss_gradient))
+
+    def on_begin(self, objective: Objective, tol: float) -> None:
+        self._callback.on_begin(objective, tol)
+
+    def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
+        return self._callback.on_iterate(self._shown(iterate), record)
+
+    def on_end(self, result: Result) -> None:
+        self._callback.on_end(replace(result, iterate=self._shown(result.iterate)))
 
 
 Problem = tuple[Objective, "Vector | None", tuple[Callback, ...]]

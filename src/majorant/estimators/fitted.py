@@ -110,6 +110,7 @@ FITTED: dict[str, Attribute] = {
         Attribute("selection_frequency_", FIT, "shares", required=True, cv=True),
         Attribute("cv_results_", FIT, "scores", required=True, cv=True),
         Attribute("history_", FIT, "history"),
+        Attribute("scale_", FIT, "deviations", since=2),
         Attribute("support_", ANY, follows=("coef_", support_of)),
         Attribute("converged_", FIT, follows=("status_", lambda status: status.converged), summary=True),
     )

@@ -95,7 +95,7 @@ def folds_elsewhere(
     progress: ModelsProgress,
 ) -> list[Fold]:
     """All folds of rows that are not in memory, as many at the same time as their answers leave room for."""
-    whole = fit_problem.rows[0]
+    whole = fit_problem.unscaled_rows[0]
     assert isinstance(whole, PartitionedRows)
     stochastic = fit_problem.solver_for(fit_problem.objectives(fit_problem.potential)[0]).stochastic
     room = MATRICES // (len(fit_problem.rows) * (fit_problem.n_features + 1) ** 2)

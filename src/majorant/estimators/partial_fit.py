@@ -165,6 +165,11 @@ def _refuse_what_needs_all_rows(estimator: SparseSVC, n_samples: Any) -> None:
             "a dict of weights instead, e.g. by sklearn.utils.class_weight.compute_class_weight('balanced', "
             "classes=classes, y=sample) with a large enough sample of the labels."
         )
+    if estimator.standardize:
+        raise InvalidParameterError(
+            "standardize=True needs all rows at once, which partial_fit does not have. Scale the features "
+            "before, e.g. with the partial_fit of sklearn.preprocessing.StandardScaler(with_mean=False)."
+        )
     if estimator.max_features is not None:
         raise InvalidParameterError(
             "max_features needs a path of strengths over all rows: for partial_fit set max_features=None "

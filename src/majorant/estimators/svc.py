@@ -66,6 +66,11 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
         The strength η of the additional ridge penalty (elastic net).
     penalty_factor : array of shape (n_features,), optional
         c_i ≥ 0, which multiplies φ feature by feature; 0 = never penalised by φ.
+    standardize : bool, default=False
+        Whether the penalty sees every feature in units of its standard deviation, weighted as the loss weighs
+        the rows: φ(σ_i w_i) and η/2 σ_i² w_i² take the place of φ(w_i) and η/2 w_i². `coef_` is for X as
+        it is. Features are divided, not shifted, so sparse X stays sparse; nothing of X is copied. (The
+        intercept is free, so shifting the features would change nothing but the intercept.)
     solver : str or Solver, default="auto"
         "auto" (which is "newton", but "mm-subspace" for a penalty that is not convex with more than 3,000
         features of rows that are not in memory), "newton", "gradient", "mm", "mm-inversion", "mm-subspace",
@@ -136,6 +141,8 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
         Where there is no gap: how far Φ can fall, relative to Φ, when the tangent majorant at the
         coefficients is minimised. Where there is one: the largest fall that a step along one coefficient
         promises.
+    scale_ : array (n_features,)
+        With ``standardize=True``, the standard deviations σ of the features (1 for constant features).
     history_ : History, or a list of one per class
         Time, objective, gap, stationarity and non-zeros per iteration; ``history_.to_frame()`` for pandas.
     solver_ : Solver
@@ -298,9 +305,8 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
 
     def _store(self, fit_problem: FitProblem, potential: Potential, results: Sequence[Result]) -> None:
         """Set the fitted attributes by what was delivered of every problem."""
-        theta = np.concatenate([result.iterate.theta for result in results]).reshape(
-            len(fit_problem.rows), -1
-        )
+        thetas = [fit_problem.in_user_units(result.iterate.theta) for result in results]
+        theta = np.concatenate(thetas).reshape(len(fit_problem.rows), -1)
         # Coefficients that rounding to single precision would take from what is claimed are not rounded.
         with np.errstate(over="ignore"):
             exact = np.array_equal(theta.astype(fit_problem.dtype), theta)
@@ -324,4 +330,6 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
             "history_": histories[0] if len(histories) == 1 else histories,
             "solver_": fit_problem.solver_for(problems[0]),
         }
+        if fit_problem.deviations is not None:
+            state["scale_"] = fit_problem.deviations
         set_fitted(self, state)

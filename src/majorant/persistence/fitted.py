@@ -184,6 +184,7 @@ FORMS: dict[str, Form | Callable[[Size], Form]] = {
     "coefficients": _coefficients,
     "names": _names,
     "strengths": float_array("lambdas_"),
+    "deviations": lambda size: float_array("scale_", size.n_features),
     "shares": _shares,
     "scores": Form(SCORES.write, _read_scores),
     "history": _history,

@@ -83,8 +83,8 @@ class Block(ABC):
         """The loss at θ by class, and the diagonal of LᵀSL over the rows that are active there."""
 
     @abstractmethod
-    def squared_norms(self) -> Vector:
-        """‖x_k‖² for every row."""
+    def squared_norms(self, units: Vector | None = None) -> Vector:
+        """‖x_k‖² for every row; with units, of x_k times these."""
 
     @abstractmethod
     def design(self) -> Matrix:
@@ -150,6 +150,10 @@ class Block(ABC):
     @abstractmethod
     def columns(self, chosen: NDArray[np.intp]) -> Block:
         """The same rows with some of the features only."""
+
+    def renumbered(self, chosen: NDArray[np.intp]) -> Block:
+        """The same rows with these features, which have all entries."""
+        return self.columns(chosen)
 
     @property
     @abstractmethod

@@ -74,9 +74,10 @@ class CsrBlock(Block):
         negative, positive = map(LossSum, values.tolist(), gradients)
         return LossByClass(negative, positive, negative + positive, squares)
 
-    def squared_norms(self) -> Vector:
+    def squared_norms(self, units: Vector | None = None) -> Vector:
         norms = np.zeros(self.n_samples)
-        kernels.squared_norms(*self._entries, norms)
+        units = np.ones(self.n_features) if units is None else units
+        kernels.squared_norms(*self._entries, units, norms)
         return norms
 
     def design(self) -> Matrix:

@@ -306,8 +306,9 @@ class DenseBlock(Block):
         product[-1] = self.b * image.sum()
         return product
 
-    def squared_norms(self) -> Vector:
-        return np.concatenate([np.einsum("ki,ki->k", X, X) for _, X in self._chunks(CHUNK)])
+    def squared_norms(self, units: Vector | None = None) -> Vector:
+        parts = (X if units is None else X * units for _, X in self._chunks(CHUNK))
+        return np.concatenate([np.einsum("ki,ki->k", X, X) for X in parts])
 
     def design(self) -> Matrix:
         return self._design_from(self.X)

@@ -79,11 +79,11 @@ def loss_by_class(data, indices, starts, stops, y, s, b, theta, totals, gradient
 
 
 @compiled
-def squared_norms(data, indices, starts, stops, norms):
-    """Add ‖x_k‖² for every row."""
+def squared_norms(data, indices, starts, stops, units, norms):
+    """Add ‖x_k‖² for every row, x_k times the units."""
     for k in range(norms.size):
         for e in range(starts[k], stops[k]):
-            x = np.float64(data[e])
+            x = units[indices[e]] * data[e]
             norms[k] += x * x
 
 

@@ -72,16 +72,10 @@ class MemoryRows(Rows):
 
     def without_empty_columns(self, chosen: NDArray[np.intp]) -> MemoryRows:
         """The same sparse rows with these features, which have all entries; the entries are not copied."""
-        from majorant.rows.csr import CsrBlock  # imports numba
-
         known: MemoryRows | None = self.warm_cache.get(MemoryRows)
         if known is not None:  # the same features: those that are not empty
             return known
-        part = self.of(
-            [block.renumbered(chosen) for block in self.batch_blocks if isinstance(block, CsrBlock)]
-        )
-        part._cut_by_user = self._cut_by_user
-        part.blocks = part.partition()
+        part = self.transformed(lambda block: block.renumbered(chosen))
         part._know_columns_of(self, chosen)
         self.warm_cache[MemoryRows] = part
         return part
@@ -98,7 +92,11 @@ class MemoryRows(Rows):
 
     def every(self, step: int) -> MemoryRows:
         """Every `step`-th row, with `step` times its weight: a rough picture of all."""
-        part = self.of([_sample(block, step) for block in self.batch_blocks])
+        return self.transformed(partial(_sample, step=step))
+
+    def transformed(self, transform: Callable[[Block], Block]) -> MemoryRows:
+        """What a function makes of the blocks, cut as these rows are."""
+        part = self.of([transform(block) for block in self.batch_blocks])
         part._cut_by_user = self._cut_by_user
         part.blocks = part.partition()
         return part

@@ -25,6 +25,7 @@ from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.rows.block import Block
 from majorant.rows.quadratic import ActiveQuadratic
+from majorant.rows.scaled import ScaledBlock
 from majorant.solvers.line_search import step_or_refresh
 from majorant.solvers.newton import tuning
 from majorant.solvers.newton.costs import product_ns
@@ -67,7 +68,7 @@ def dual_start(objective: Objective, classes: Sequence[MemoryRows]) -> Vector:
     for rows, row in zip(classes, theta, strict=True):
         for block in rows.blocks:
             check()
-            assert isinstance(block, CsrBlock)
+            assert isinstance(block, CsrBlock | ScaledBlock)
             block.dual_epoch(generator.permutation(block.n_samples), inverse, row)
         row *= _best_scale(rows, row, float(weights @ row[:-1] ** 2))
     return theta.ravel()
