@@ -219,7 +219,7 @@ def test_data_frames_keep_their_names():
     X, y = load_iris(return_X_y=True, as_frame=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = SparseSVCCV("l1", lambdas=4, multi_class="joint").fit(X, y)
+        model = SparseSVCCV("l1", lambdas=[2.0], multi_class="joint").fit(X, y)
         model.predict(X)
     assert model.feature_names_in_.tolist() == X.columns.tolist()
 

@@ -227,4 +227,4 @@ def test_64_bit_indices(multi_class):
 def test_the_two_estimators_share_their_parameters():
     of_svc, of_cv = (set(signature(kind.__init__).parameters) for kind in (SparseSVC, SparseSVCCV))
     assert of_cv - of_svc == {"lambdas", "ratio", "cv", "scoring", "selection"}
-    assert of_svc - of_cv == {"lam", "max_features", "warmup", "warmup_solver", "warm_start"}
+    assert of_svc - of_cv == {"lam", "warmup", "warmup_solver", "warm_start"}

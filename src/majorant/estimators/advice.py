@@ -1,8 +1,13 @@
-"""What to tell a user of a fit: of several problems together, and what to do if it did not converge."""
+"""What to tell a user of a fit: of several problems together, and what to do if something went wrong.
+
+That a fit did not converge, or that the best strength of a cross-validation stands at an end of the grid.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,11 +18,17 @@ from majorant.solvers import Solver
 from majorant.solvers.reweighted import spread
 from majorant.status import Certificate, Result, Status
 
+if TYPE_CHECKING:
+    from majorant.estimators.cv import SparseSVCCV
+    from majorant.estimators.fit_problem import FitProblem
+
 # The ratio of the largest to the smallest of some numbers beyond which they are told as what limits a fit.
 WIDE = 1e6
 # How many times its spread a column may lie from zero, and the share of rounding in a penalty that is faint.
 FAR = 1e4
 FAINT = 1e-8
+# The ratio of the standard deviations of two features from which on standardising is worth a try.
+SCALES = 100.0
 
 
 def convergence_advice(result: Result, solver: Solver, tol: float, objective: Objective) -> str:
@@ -42,6 +53,29 @@ def _what_to_do(status: Status, solver: Solver, objective: Objective) -> str:
     if solver.name == "newton":
         return "Increase max_iter, or the strength of the penalty."
     return "Increase max_iter, or use solver='auto'."
+
+
+def grid_advice(model: SparseSVCCV, fit_problem: FitProblem) -> str:
+    """What to do if the best strength of a cross-validation stands at an end of the grid; else nothing."""
+    lambdas = model.lambdas_
+    if len(lambdas) == 1 or model.lam_best_ not in lambdas[[0, -1]]:
+        return ""
+    best = f"The best mean score is at the {{}} strength of the grid, lam={model.lam_best_:.4g}: "
+    if model.lam_best_ == lambdas[-1]:
+        if model.max_features is not None:
+            return ""  # which ends the grid where the user wants
+        advice = best.format("smallest") + "a smaller one may score better. Take a smaller ratio."
+    elif len(model.support_) and not isinstance(model.lambdas, Integral):  # else they begin at `lambda_max`
+        advice = best.format("largest") + "a larger one may score better. Add larger strengths to lambdas."
+    else:
+        advice = best.format("largest") + "no model that uses features scores better than one without."
+    spreads = np.sqrt(spread(fit_problem.unscaled_rows[0]))
+    spreads = spreads[spreads > 0.0]
+    if not model.standardize and np.max(spreads, initial=0.0) > SCALES * np.min(spreads, initial=np.inf):
+        ratio = float(np.max(spreads) / np.min(spreads))
+        advice += f" The standard deviations of the features differ by a factor of {ratio:.0f}, so that the "
+        advice += "penalty weighs on some more than on others: try standardize=True."
+    return advice
 
 
 def what_limits(objective: Objective) -> str:

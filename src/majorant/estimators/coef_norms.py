@@ -1,4 +1,4 @@
-"""How large the coefficients of a feature are, over all classes and along a path: for pictures and tables."""
+"""The features that a model uses, and how large their coefficients are, over all classes and along a path."""
 
 from __future__ import annotations
 
@@ -19,6 +19,27 @@ def feature_norms(coef: Any) -> Vector:
     """The length of every feature's coefficients over the classes, of dense or sparse ones."""
     squares = coef.multiply(coef) if sp.issparse(coef) else np.square(coef, dtype=np.float64)
     return np.sqrt(np.asarray(squares.sum(axis=0), dtype=np.float64).ravel())
+
+
+class FeaturesInUse(NamedTuple):
+    """The features that a model uses, the largest effect first."""
+
+    features: NDArray[np.intp]
+    """Their indices."""
+    coefficients: Matrix
+    """(n_in_use, n_rows of coef_)."""
+    effects: Vector
+    """The largest coefficient of each, without sign, times the standard deviation where that is known."""
+
+
+def features_in_use(coef: Any, support: NDArray[np.intp], deviations: Vector | None = None) -> FeaturesInUse:
+    """What a model uses, in order; `deviations` are the standard deviations of all features."""
+    used = coef[:, support].toarray() if sp.issparse(coef) else coef[:, support]
+    effects = np.abs(used).max(axis=0, initial=0.0)
+    if deviations is not None:
+        effects = effects * deviations[support]
+    order = np.argsort(-effects, kind="stable")
+    return FeaturesInUse(support[order], used[:, order].T, effects[order])
 
 
 class Largest(NamedTuple):

@@ -28,6 +28,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import _check_sample_weight
 
 from majorant.callbacks import ModelsProgress
+from majorant.estimators.advice import grid_advice
 from majorant.estimators.fit_problem import FitProblem, resolve_names
 from majorant.estimators.fitted import get_fitted, set_fitted
 from majorant.estimators.folds import Fold, fold_in_memory, folds_elsewhere
@@ -40,7 +41,7 @@ from majorant.estimators.svc import SparseSVC
 from majorant.interrupts import CtrlC, check, ending_on
 from majorant.rows import Source
 from majorant.rows.threads import in_context
-from majorant.status import Status, Vector
+from majorant.status import Vector
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,6 +73,9 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
     selection : {"best", "1se"}, default="best"
         Which strength to take: that of the best mean score, or the largest one whose mean score is within
         one standard error of the best.
+    max_features : int, optional
+        The most features of the model. The strengths then end before the first whose model of all data has
+        more features.
     n_jobs : int, optional
         How many folds to fit at the same time, in threads.
     verbose : int, default=0
@@ -111,6 +115,7 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
     cv: Any = parameter(None, "cv_object")
     scoring: Any = parameter(None, StrOptions(set(get_scorer_names())), callable, None)
     selection: str = parameter("best", StrOptions({"best", "1se"}))
+    max_features: int | None = parameter(None, COUNT_FROM_1, None, since=2)
     n_jobs: int | None = parameter(None, Integral, None)
     verbose: int = parameter(0, "verbose")
 
@@ -138,7 +143,7 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
         if isinstance(X, Source) or is_on_dask(X):
             return self._fit_elsewhere(template, X, y, sample_weight)
         fit_problem = FitProblem(template, X, y, sample_weight)
-        lambdas = strengths_for(fit_problem, self.lambdas, self.ratio)
+        lambdas, models = self._strengths(fit_problem)
         X, y = indexable(X, fit_problem.labels)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
@@ -165,7 +170,16 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
         folds = [answer for answer in answers if answer is not None]
         if ctrl_c.pressed or len(folds) < len(splits):
             raise KeyboardInterrupt
-        return self._finish(fit_problem, lambdas, folds)
+        return self._finish(fit_problem, lambdas, folds, models)
+
+    def _strengths(self, fit_problem: FitProblem) -> tuple[Vector, list[SparseSVC]]:
+        """The strengths to compare and, if `max_features` limits them, the models of all data with them."""
+        lambdas = strengths_for(fit_problem, self.lambdas, self.ratio)
+        if self.max_features is None:
+            return lambdas, []
+        with CtrlC():
+            models = list(fit_path(fit_problem, lambdas, self.max_features))
+        return lambdas[: len(models)], models
 
     def _fit_elsewhere(self, template: SparseSVC, X: Any, y: Any, sample_weight: Any) -> Self:
         """The same for rows that are not in memory."""
@@ -178,21 +192,25 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
         cut = FoldSpec(5 if self.cv is None else int(self.cv), fold_seed(self.random_state))
         with ModelsProgress(shown=bool(self.verbose)) as progress:
             fit_problem = FitProblem(template, X, y, sample_weight, cut=cut)
-            lambdas = strengths_for(fit_problem, self.lambdas, self.ratio)
+            lambdas, models = self._strengths(fit_problem)
             progress.total = cut.number * len(lambdas)
             folds = folds_elsewhere(fit_problem, cut, lambdas, self.scoring, scorer, progress)
-            return self._finish(fit_problem, lambdas, folds)
+            return self._finish(fit_problem, lambdas, folds, models)
 
-    def _finish(self, fit_problem: FitProblem, lambdas: Vector, folds: Sequence[Fold]) -> Self:
-        """Choose by what the folds say, and fit on all data."""
+    def _finish(
+        self,
+        fit_problem: FitProblem,
+        lambdas: Vector,
+        folds: Sequence[Fold],
+        models: Sequence[SparseSVC],
+    ) -> Self:
+        """Choose by what the folds say, and fit on all data, unless there are models of all data."""
         scores = np.stack([fold.scores for fold in folds], axis=1)
         chosen, state = self._choose(
             lambdas, scores, [fold.supports for fold in folds], fit_problem.n_features
         )
         warn_of_failures([model for fold in folds for model in fold.failed], scores.size)
-        (model,) = fit_path(fit_problem, lambdas[chosen : chosen + 1])
-        if model.status_ is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+        model = models[chosen] if models else next(fit_path(fit_problem, lambdas[chosen : chosen + 1]))
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit, if this one has no names
         set_fitted(self, get_fitted(model.densify()) | state)
         if not self.converged_:
@@ -202,6 +220,8 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
                 ConvergenceWarning,
                 stacklevel=3,
             )
+        if advice := grid_advice(self, fit_problem):
+            warnings.warn(advice, UserWarning, stacklevel=3)
         return self
 
     def _template(self) -> SparseSVC:

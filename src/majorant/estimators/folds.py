@@ -29,7 +29,7 @@ from majorant.estimators.sources import FoldSpec
 from majorant.estimators.svc import SparseSVC
 from majorant.rows.folds import held_out_counts, held_out_scores, without_fold
 from majorant.rows.partitioned import BlockStore, PartitionedRows, compute_stats_at_zero
-from majorant.status import Matrix, Status, Vector
+from majorant.status import Matrix, Vector
 
 # Entries of the coefficients that go along with one pass; and scores that come back from one.
 COEFFICIENTS = 4_000_000
@@ -72,8 +72,6 @@ def fold_in_memory(
     }
     scores, supports, failed = [], [], []
     for model in fit_path(fit_problem, strengths):
-        if model.status_ is Status.INTERRUPTED:
-            raise KeyboardInterrupt
         if not model.converged_:
             failed.append(model)
         scores.append(scorer(copy(model).densify(), X_test, y_test, **extra))
@@ -125,8 +123,6 @@ def _fold_elsewhere(
 ) -> Fold:
     models, supports, failed = [], [], []
     for model in fit_path(fit_problem, strengths):
-        if model.status_ is Status.INTERRUPTED:
-            raise KeyboardInterrupt
         if not model.converged_:
             failed.append(model)
         models.append(sp.csr_array(model._coefficients()))

@@ -18,6 +18,7 @@ from majorant.rows.stream import read_ahead
 from majorant.status import Matrix
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 
@@ -153,6 +154,47 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
         mask = np.zeros(self.coef_.shape[1], dtype=np.bool_)
         mask[self.support_] = True
         return mask
+
+    def coef_frame(self, X: Any = None) -> pd.DataFrame:
+        """The features that the model uses, as a table, the largest effect first; needs pandas.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n_samples, n_features), optional
+            Rows whose standard deviations make coefficients comparable. Not needed with ``standardize=True``:
+            the model knows the deviations.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row per feature, by name. Columns: ``coefficient`` (with more than two classes, a column per
+            class); ``effect``, the largest coefficient without sign times the standard deviation, where that
+            is known; ``share_of_folds``, of a `SparseSVCCV`, in what share of the folds the feature is used.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("coef_frame needs pandas: pip install pandas") from error
+        from sklearn.preprocessing import StandardScaler
+
+        from majorant.estimators.coef_norms import features_in_use
+
+        check_is_fitted(self)
+        deviations = getattr(self, "scale_", None)
+        if X is not None:
+            X = validate_data(self, X, accept_sparse="csr", reset=False)
+            deviations = StandardScaler(with_mean=False).fit(X).scale_
+        features, coefficients, effects = features_in_use(self.coef_, self.support_, deviations)
+        names = getattr(self, "feature_names_in_", None)
+        index = [f"x{j}" for j in features.tolist()] if names is None else names[features]
+        labels = self.classes_.tolist()
+        columns = ["coefficient"] if len(labels) == 2 else labels
+        table = pd.DataFrame(coefficients, pd.Index(index, name="feature"), columns)
+        if deviations is not None:
+            table["effect"] = effects
+        if hasattr(self, "selection_frequency_"):
+            table["share_of_folds"] = self.selection_frequency_[features]
+        return table
 
     def sparsify(self) -> Self:
         """Keep `coef_` as a sparse matrix from now on, for small models of many features."""

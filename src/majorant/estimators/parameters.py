@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, Field, dataclass, field, fields
+from functools import wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar
 
@@ -26,6 +27,17 @@ POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 COUNT = Interval(Integral, 0, None, closed="left")
 COUNT_FROM_1 = Interval(Integral, 1, None, closed="left")
+
+# Parameters of other libraries, and what they are here.
+_STRENGTH = "the strength of the penalty is lam; a larger lam selects fewer features"
+FOREIGN = {
+    "C": f"{_STRENGTH}. For 'l1' and 'l2', lam = 1/C in terms of sklearn.svm.LinearSVC.",
+    "alpha": f"{_STRENGTH}. The loss is a sum over the rows, so for a loss that is a "
+    "mean, lam = alpha times the sum of the weights.",
+    "alphas": f"{_STRENGTH}; SparseSVCCV and sparse_svc_path take several as lambdas.",
+    "l1_ratio": "an elastic net is penalty='l1' with the strength lam and a ridge of the strength eta.",
+    "loss": "the loss is the squared hinge.",
+}
 
 
 def parameter(default: Any, *constraint: Any, since: int = 1) -> Any:
@@ -46,6 +58,15 @@ def parameter(default: Any, *constraint: Any, since: int = 1) -> Any:
 def constrained(cls: type[T]) -> type[T]:
     """Give a dataclass of parameters the `_parameter_constraints` that follow from them."""
     cls._parameter_constraints = {name: one.metadata["constraint"] for name, one in declared(cls).items()}
+    construct = cls.__init__
+
+    @wraps(construct)
+    def with_advice(self: T, *args: Any, **kwargs: Any) -> None:
+        for name in kwargs.keys() & FOREIGN.keys():
+            raise TypeError(f"{cls.__name__} has no parameter {name!r}: {FOREIGN[name]}")
+        construct(self, *args, **kwargs)
+
+    cls.__init__ = with_advice  # type: ignore[assignment,method-assign]
     return cls
 
 

@@ -179,15 +179,9 @@ def sparse_svc_path(
         limit = fit_problem.estimator.max_features
         strengths = strengths_for(fit_problem, lambdas, ratio)
         progress.total = len(strengths)
-        for model in fit_path(fit_problem, strengths):
-            if model.status_ is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            if limit is not None and len(model.support_) > limit:
-                break
+        for model in fit_path(fit_problem, strengths, limit):
             models.append(model)
             progress.advance(f"lam {model.lam_:.3g}  {len(model.support_)} features")
-    if not models:
-        raise ValueError(f"Already the first model of the path has more than max_features={limit} features.")
     warn_of_failures([model for model in models if not model.converged_], len(models))
     return Path(tuple(models))
 
@@ -220,10 +214,15 @@ def strengths_for(fit_problem: FitProblem, lambdas: int | ArrayLike, ratio: floa
     return np.unique(values)[::-1]
 
 
-def fit_path(fit_problem: FitProblem, strengths: Vector) -> Iterator[SparseSVC]:
-    """A fitted model for every strength, in the order given."""
+def fit_path(
+    fit_problem: FitProblem, strengths: Vector, max_features: int | None = None
+) -> Iterator[SparseSVC]:
+    """A fitted model for every strength, in the order given, before the first with more features than that.
+
+    Ctrl-C during a fit raises `KeyboardInterrupt`.
+    """
     template = fit_problem.estimator
-    for lam in strengths.tolist():
+    for number, lam in enumerate(strengths.tolist()):
         potential = fit_problem.potential.at_strength(lam)
         results = fit_problem.run(potential)
         model = copy(template)
@@ -232,4 +231,13 @@ def fit_path(fit_problem: FitProblem, strengths: Vector) -> Iterator[SparseSVC]:
         else:
             model.lam = lam
         model._store(fit_problem, potential, results)
+        if model.status_ is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if max_features is not None and len(model.support_) > max_features:
+            if number == 0:
+                raise ValueError(
+                    f"The first model of the path, at lam={lam:.4g}, has {len(model.support_)} features, and "
+                    f"max_features is {max_features}: begin the path at a larger lam."
+                )
+            return
         yield model.sparsify()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import fields, replace
+from difflib import get_close_matches
 from typing import ClassVar, Self
 
 import numpy as np
@@ -178,8 +179,10 @@ def make_potential(penalty: str | Potential, *, lam: float, delta: float | None)
     if isinstance(penalty, Potential):
         return penalty
     if penalty not in Potential.registry:
+        near = get_close_matches(penalty.lower(), Potential.registry, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
         raise MajorantError(
-            f"penalty={penalty!r} is unknown. Choose one of {', '.join(Potential.registry)}, "
+            f"penalty={penalty!r} is unknown.{hint} Choose one of {', '.join(Potential.registry)}, "
             "or pass a Potential object."
         )
     return Potential.registry[penalty].from_settings(lam=lam, delta=delta)
