@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+# The types of X that are not converted.
+FLOATS = [np.float64, np.float32]
+
+
 class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
     """Decision, prediction and selection by `coef_`, `intercept_` and `classes_`."""
 
@@ -44,8 +48,10 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array or sparse matrix (n_samples, n_features), or Source
-            A source is read block by block. For a dask collection the answer is one, too.
+        X : array, sparse matrix or data frame (n_samples, n_features), or Source
+            A data frame needs only the columns that the model uses, if the model was fitted on one; all
+            others may be missing, or have missing values. A source is read block by block. For a dask
+            collection the answer is one, too.
 
         Returns
         -------
@@ -61,14 +67,30 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
             return lazily
         if isinstance(X, Source):
             return np.concatenate([self._scores(part.X) for part in self._blocks(X)])
-        X = validate_data(
-            self, X, accept_sparse="csr", accept_large_sparse=True, reset=False,
-            dtype=[np.float64, np.float32],
-        )  # fmt: skip
+        if (used := self._columns_in_use(X)) is not None:
+            rows = check_array(used, dtype=FLOATS) if len(self.support_) else np.zeros(used.shape)
+            return self._scores(rows, self.support_)
+        X = validate_data(self, X, accept_sparse="csr", accept_large_sparse=True, reset=False, dtype=FLOATS)
         return self._scores(X)
 
-    def _scores(self, X: Any) -> NDArray[Any]:
-        scores = np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_)
+    def _columns_in_use(self, X: Any) -> Any:
+        """The columns of a data frame that the model uses, if the frame has these and none that are unknown.
+
+        None if X is something else, or scikit-learn's check of the names has something to say.
+        """
+        known, there = getattr(self, "feature_names_in_", None), getattr(X, "columns", None)
+        if known is None or there is None:
+            return None
+        known, there, used = list(known), list(there), list(known[self.support_])
+        strange = set(there) - set(known) or set(used) - set(there) or len(set(there)) < len(there)
+        if strange or (len(there) == len(known) and there != known):
+            return None
+        return X[used]
+
+    def _scores(self, X: Any, features: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        """w·x + β, for rows with some of the features, or with all."""
+        coef = self.coef_ if features is None else self.coef_[:, features]
+        scores = np.asarray(safe_sparse_dot(X, coef.T, dense_output=True) + self.intercept_)
         return scores.ravel() if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -132,7 +154,7 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
 
         def load(i: int) -> RawBlock:
             X, y, weight = source.load(i)
-            return RawBlock(check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32]), y, weight)
+            return RawBlock(check_array(X, accept_sparse="csr", dtype=FLOATS), y, weight)
 
         return read_ahead(load, range(source.n_blocks))
 
