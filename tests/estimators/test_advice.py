@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import polars as pl
 import pytest
 from sklearn.datasets import load_breast_cancer
 
@@ -90,3 +91,23 @@ def test_an_unknown_parameter_is_still_a_type_error():
 def test_a_penalty_in_other_letters_is_recognised():
     with pytest.raises(ValueError, match=r"penalty='L1' is unknown. Did you mean 'l1'\?"):
         SparseSVC("L1").fit(X, Y)
+
+
+def test_a_penalty_with_a_kink_says_why_there_is_no_partial_fit():
+    model = SparseSVC("l1")
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError, match=r"has no partial_fit: .*'l1' has a kink at zero"):
+        model.partial_fit(X, Y, classes=[0, 1])
+
+
+@pytest.mark.parametrize("name", ["X", "y"])
+def test_a_lazy_frame_is_answered_with_collect(name):
+    frames = {"X": pl.DataFrame(X), "y": pl.DataFrame({"y": Y})}
+    frames[name] = frames[name].lazy()
+    with pytest.raises(TypeError, match=rf"{name} is a LazyFrame, .*: pass {name}.collect\(\)"):
+        SparseSVC().fit(**frames)
+
+
+def test_predicting_from_a_lazy_frame_is_answered_with_collect():
+    with pytest.raises(TypeError, match=r"pass X.collect\(\)"):
+        SparseSVC().fit(X, Y).predict(pl.DataFrame(X).lazy())

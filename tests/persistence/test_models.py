@@ -16,8 +16,7 @@ import skops.io
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.utils._param_validation import Interval, InvalidParameterError
 
 import majorant
@@ -547,8 +546,8 @@ def test_what_is_no_fitted_model_is_not_saved(path):
     X, codes = rows()
     with pytest.raises(NotFittedError):
         save_model(SparseSVC(), path)
-    with pytest.raises(ModelFileError, match=re.escape("this is a Pipeline: save its last step, model[-1]")):
-        save_model(make_pipeline(StandardScaler(), SparseSVC()).fit(X, codes), path)
+    with pytest.raises(ModelFileError, match="this is a LinearSVC"):
+        save_model(LinearSVC().fit(X, codes), path)
     model = SparseSVC().fit(X, codes)
     with pytest.raises(ModelFileError, match=r"lam.*set it right before saving"):
         save_model(clone(model).fit(X, codes).set_params(lam=-1.0), path)
@@ -620,7 +619,7 @@ def test_files_of_every_version_load_for_ever(file, path, monkeypatch):
         assert path.read_bytes() == file.read_bytes()
         return
     later = {name: again["params"].pop(name) for name in again["params"].keys() - written["params"].keys()}
-    assert later == {"standardize": False}
+    assert later.items() <= {"standardize": False, "max_features": None}.items()
     if written["fitted"].get("solver_") == {"joint": "newton"}:  # a solver that is "newton" itself by now
         assert again["fitted"].pop("solver_") == {
             "solver": {"name": "newton", "settings": {"gram_features": 1000}}

@@ -13,6 +13,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from majorant.estimators.sources import is_on_dask
+from majorant.estimators.validation import refuse_lazy
 from majorant.rows.sources import RawBlock, Source
 from majorant.rows.stream import read_ahead
 from majorant.status import Matrix
@@ -67,6 +68,7 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
             return lazily
         if isinstance(X, Source):
             return np.concatenate([self._scores(part.X) for part in self._blocks(X)])
+        refuse_lazy("X", X)
         if (used := self._columns_in_use(X)) is not None:
             rows = check_array(used, dtype=FLOATS) if len(self.support_) else np.zeros(used.shape)
             return self._scores(rows, self.support_)

@@ -32,7 +32,11 @@ weigh, as they do in `fit`. In Φ_K a weight of 2 is the same as a row that come
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from functools import update_wrapper
 from numbers import Integral
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,15 +62,22 @@ if TYPE_CHECKING:
     from majorant.estimators.svc import SparseSVC
 
 
-def can_stream(estimator: SparseSVC) -> bool:
-    """Whether these parameters have a `partial_fit`; if not, the error says why."""
-    try:
-        stream_solver(estimator)
-    except UnsuitableSolverError:
-        raise
-    except Exception:  # of whatever kind: parameters that make no sense are named by partial_fit itself
-        return True
-    return True
+class available_if_streams:  # noqa: N801, a decorator, as scikit-learn's `available_if`
+    """Makes a method an attribute only of estimators that can learn from a stream; others say why not."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+        update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, estimator: SparseSVC | None, owner: type | None = None) -> Any:
+        if estimator is None:
+            return self.method
+        try:
+            with suppress(InvalidParameterError):  # which partial_fit itself will say
+                stream_solver(estimator)
+        except UnsuitableSolverError as error:
+            raise AttributeError(f"This {type(estimator).__name__} has no partial_fit: {error}") from error
+        return MethodType(self.method, estimator)
 
 
 def stream_solver(estimator: SparseSVC) -> StochasticSolver:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
 
 from majorant.callbacks import Checkpoint
 from majorant.estimators.advice import convergence_advice, overall, severity
@@ -32,7 +31,7 @@ from majorant.estimators.parameters import (
     constrained,
     parameter,
 )
-from majorant.estimators.partial_fit import can_stream, learn
+from majorant.estimators.partial_fit import available_if_streams, learn
 from majorant.estimators.sklearn_callbacks import CallbackSupport, watched
 from majorant.interrupts import CtrlC
 from majorant.potentials import Potential
@@ -238,7 +237,7 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
             warnings.warn(advice, ConvergenceWarning, stacklevel=2)
         return self
 
-    @available_if(can_stream)  # type: ignore[untyped-decorator]
+    @available_if_streams
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,

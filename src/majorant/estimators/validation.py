@@ -25,6 +25,8 @@ def check_features(estimator: BaseEstimator, X: Any, y: Any, *, reset: bool = Tr
 
     Without `reset`, the features must be those that the estimator knows already.
     """
+    refuse_lazy("X", X)
+    refuse_lazy("y", y)
     y = _plain_labels(y)
     if _is_plain(X, y):
         if reset:  # what `validate_data` would do, which takes longer to find out that X is no data frame
@@ -78,6 +80,12 @@ def _refuse_foreign_arrays(X: Any) -> None:
             "X is a dask collection, which this estimator would pull into memory: pass X.compute() "
             "if it fits there."
         )
+
+
+def refuse_lazy(name: str, frame: Any) -> None:
+    """A polars LazyFrame is a query, which has no rows yet."""
+    if hasattr(frame, "collect") and hasattr(frame, "collect_schema"):
+        raise TypeError(f"{name} is a LazyFrame, which is not computed yet: pass {name}.collect().")
 
 
 def refuse_masked(name: str, array: Any) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,6 +25,7 @@ from majorant.estimators.parameters import declared, since
 from majorant.persistence import strict
 from majorant.persistence.fitted import fitted_node, read_fitted, stored_attributes
 from majorant.persistence.parameters import Unavailable, parameter_node, read_parameter
+from majorant.persistence.pipelines import folded
 from majorant.persistence.provenance import Provenance, provenance_node, read_provenance
 from majorant.persistence.streams import read_stream, stream_node
 
@@ -48,13 +50,14 @@ def _is_cv(kind: type) -> bool:
 
 
 def document_of(
-    model: SparseSVC | SparseSVCCV, provenance: Provenance | Mapping[str, Any] | None
+    model: SparseSVC | SparseSVCCV | Pipeline, provenance: Provenance | Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """All that there is to write."""
+    if isinstance(model, Pipeline):
+        model = folded(model)
     kind, name = type(model), type(model).__name__
     if ESTIMATORS.get(name) is not kind:
-        advice = ": save its last step, model[-1]" if name == "Pipeline" else ""
-        raise ModelFileError(f"a model file holds a SparseSVC or a SparseSVCCV, and this is a {name}{advice}")
+        raise ModelFileError(f"a model file holds a SparseSVC or a SparseSVCCV, and this is a {name}")
     check_is_fitted(model)
     _check_parameters(model, "set it right before saving")
     content: dict[str, Any] = {

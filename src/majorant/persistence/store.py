@@ -15,11 +15,13 @@ from majorant.persistence.formats import refuse_other_formats
 from majorant.persistence.provenance import Provenance, read_provenance
 
 if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
     from majorant.estimators import SparseSVC, SparseSVCCV
 
 
 def save_model(
-    model: SparseSVC | SparseSVCCV,
+    model: SparseSVC | SparseSVCCV | Pipeline,
     path: str | os.PathLike[str],
     *,
     provenance: Provenance | Mapping[str, Any] | None = None,
@@ -32,8 +34,10 @@ def save_model(
 
     Parameters
     ----------
-    model : SparseSVC or SparseSVCCV
-        Fitted. Callbacks are not kept.
+    model : SparseSVC, SparseSVCCV or Pipeline
+        Fitted. Callbacks are not kept. A pipeline of scalers (`StandardScaler`, `MaxAbsScaler`,
+        `MinMaxScaler`, `RobustScaler`) and one of ours becomes one model for unscaled features; with other
+        scalers than `StandardScaler`, the model predicts, but has no certificate.
     path : path
         Any name; ``.json`` lets editors know what it is.
     provenance : Provenance or dict, optional
