@@ -337,7 +337,7 @@ class Objective:
         return bool(np.max(pulls) <= share * 2.0 * math.sqrt(loss.value))
 
     def _free_features_are_clear(self, rows: Rows, theta: Vector, H: Matrix) -> bool:
-        """Whether features without penalty, of the curvature H, depend on each other exactly, or not nearly.
+        """Whether features without penalty, of the curvature H, are exactly dependent or clearly independent.
 
         Along a direction in which they nearly do, a coefficient may go so far that a pull which looks like
         rounding matters, and nothing bounds Φ. H does not tell such a direction from an exact dependence, as
@@ -439,7 +439,7 @@ class Objective:
 
     @cached_property
     def violation_scale(self) -> Vector:
-        """What makes a feature's subgradient, or that of the intercepts, its share of the stationarity."""
+        """What `violations` multiplies the norm of each feature's subgradient by, and that of the intercepts."""
         bound = 2.0 * math.sqrt(self.loss_at_zero)
         measure = float(np.max(column_norms(self._gradient_at_zero) * self._inverse_lengths))
         return self._inverse_lengths / (max(measure, 1e-8 * bound) or 1.0)
@@ -451,7 +451,7 @@ class Objective:
         return 1.0 / np.where(lengths > 0, lengths, 1.0)
 
     def violations(self, at: Evaluated) -> Vector:
-        """Each feature's share in the quick stationarity, which is the largest of them; the intercepts'."""
+        """How strongly each feature, and last the intercepts, violates the optimality conditions."""
         return column_norms(self.matrix(self.subgradient(at))) * self.violation_scale
 
     # Limits ------------------------------------------------------------------------------------

@@ -184,7 +184,10 @@ class _Delivery:
         return np.asarray(factor * potential.excess_conjugate(slopes))
 
     def _without_faint(self, faint: Mask, held: Vector) -> Evaluated:
-        """A kink, or one that is hardly rounded: of these features, those that zero holds become zero."""
+        """The point with those faint features set to zero that the penalty can keep at zero.
+
+        For potentials with a kink at zero, or with a kink that is hardly rounded.
+        """
         objective, at = self.objective, self.start
         while faint.any():
             rounded = self._evaluated(_without(at.theta, faint))

@@ -128,7 +128,7 @@ def count_features(fit_problem: FitProblem, potential: Potential, results: Seque
 def limit_features(
     fit_problem: FitProblem, limit: int, callbacks: Sequence[Callback]
 ) -> tuple[Potential, list[Result]]:
-    """The smallest strength, `lam` or above, of those down to which no model has more features than that.
+    """A fit with the smallest strength ≥ `lam` such that no model on the path to it has more features.
 
     Along a path from the strength that selects none; the last part of the way is found by bisection.
     """

@@ -146,7 +146,10 @@ class _Reweighted:
         return replace(self.objective, potential=L2(1.0), eta=0.0, penalty_factor=ridge)
 
     def _settle(self, theta: Vector) -> Generator[Iterate, None, Vector]:
-        """Majorise and minimise until θ stays where it is, whether or not a proximal term holds it there."""
+        """Majorise and minimise until θ stays where it is, also without a proximal term.
+
+        The weight of that term falls step by step. The lowest point is kept in `best`, and shown.
+        """
         objective = self.objective
         for share in PROXIMAL:
             theta = yield from self._repeat(theta, share * UNIQUE)
