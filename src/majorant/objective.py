@@ -439,7 +439,7 @@ class Objective:
 
     @cached_property
     def violation_scale(self) -> Vector:
-        """What `violations` multiplies the norm of each feature's subgradient by, and that of the intercepts."""
+        """What `violations` multiplies the norms of the subgradient by, feature by feature."""
         bound = 2.0 * math.sqrt(self.loss_at_zero)
         measure = float(np.max(column_norms(self._gradient_at_zero) * self._inverse_lengths))
         return self._inverse_lengths / (max(measure, 1e-8 * bound) or 1.0)

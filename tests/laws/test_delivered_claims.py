@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from majorant import SparseSVC, sparse_svc_path
+from majorant import SparseSVC, lambda_max, sparse_svc_path
 from majorant.datasets import from_arrays
 from majorant.estimators.advice import what_limits
 from majorant.objective import Objective
@@ -137,3 +137,12 @@ def test_a_penalty_that_is_not_convex_is_found_stationary():
     assert model.stationarity_ <= 1e-6
     scaled = SparseSVC("welsch", lam=5.0, delta=1e-7).fit(standard * 1e3, Y)
     np.testing.assert_array_equal(scaled.support_, model.support_)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_faint_coefficient_is_zero_once_the_intercept_has_moved(seed):
+    X = np.random.default_rng(seed).standard_normal((200, 3))
+    y = np.where(np.arange(200) % 5 == 0, 1, 0)
+    model = SparseSVC("l1", lam=lambda_max(X, y, "l1")).fit(X, y)
+    assert model.converged_
+    assert not len(model.support_)
