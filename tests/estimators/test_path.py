@@ -340,7 +340,7 @@ def test_just_above_lambda_max_there_is_next_to_never_a_feature():
 @pytest.mark.parametrize("how", ["path", "cv"])
 def test_progress_counts_the_models_and_is_silent_by_default(how, capsys, monkeypatch):
     monkeypatch.setattr(
-        "majorant.callbacks.progress.ProgressDisplay.show", lambda self, *what: print(what[3])
+        "majorant.callbacks.progress.ProgressDisplay.show", lambda self, *what: print(what[1])
     )
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 8))

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from majorant.callbacks.base import Callback, name_of
+from majorant.callbacks.base import Callback, name_of, one_of_many
 from majorant.rows.pass_hooks import Pass, between_blocks
 from majorant.status import Evaluated, Record, Result, Status
 
@@ -69,10 +69,10 @@ class Progress(_LabelledCallback):
 
 
 class LiveProgress(_LabelledCallback):
-    """A bar on a log10 scale from a certificate of 1 to `tol`, and a line at the end.
+    """A bar on a log10 scale from a certificate of 1 to `tol`, over all classes, and a line at the end.
 
-    On a terminal the bar (one for each class in training) appears after half a second and disappears at the
-    end. Elsewhere there is a line every few seconds.
+    On a terminal the bar appears after half a second, with the time that is likely left, and disappears at
+    the end. Elsewhere there is a line every few seconds.
 
     Parameters
     ----------
@@ -85,7 +85,15 @@ class LiveProgress(_LabelledCallback):
     def __init__(self, every: float = 3.0, stream: TextIO | None = None) -> None:
         self._display = ProgressDisplay(every, stream)
         self._tol = 0.0
-        self._reached = 0.0
+        self._n_problems = 1
+        # How far each problem has come; shared by the copies for all classes.
+        self._reached: dict[str, float] = {}
+
+    def for_problem(self, classes: Sequence[Any], positive: Any) -> Callback:
+        other = super().for_problem(classes, positive)
+        assert isinstance(other, LiveProgress)
+        other._n_problems = len(classes) if one_of_many(classes, positive) else 1
+        return other
 
     def open(self) -> Self:
         """Keep the display for several runs, until `close`."""
@@ -97,15 +105,15 @@ class LiveProgress(_LabelledCallback):
         self._display.end(line, all_runs=True)
 
     def on_begin(self, objective: Objective, tol: float) -> None:
-        self._tol, self._reached = tol, 0.0
+        self._tol, self._reached[self._label] = tol, 0.0
         self._display.begin()
 
     def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
         # A certificate may increase for a while; the bar never shrinks.
         fraction = progress_fraction(record.certificate.error, self._tol)
-        self._reached = max(self._reached, fraction)
+        self._reached[self._label] = max(self._reached[self._label], fraction)
         state = f"iteration {record.iteration}  {record.certificate}  non-zeros {record.nonzeros}"
-        self._display.show(id(self), self._label, self._reached, state, record.time)
+        self._display.show(sum(self._reached.values()) / self._n_problems, self._label + state)
         return None
 
     def on_pass(self, state: Pass) -> None:
@@ -113,7 +121,7 @@ class LiveProgress(_LabelledCallback):
         self._display.show_pass(state)
 
     def on_end(self, result: Result) -> None:
-        self._display.remove(id(self))
+        self._reached[self._label] = 1.0
         self._display.end(self._label + last_line(result.status, str(result.certificate), result.n_iter))
 
 
@@ -144,7 +152,6 @@ class ModelsProgress:
         self._watching = between_blocks(self._display.show_pass) if shown else nullcontext()
 
     def __enter__(self) -> Self:
-        self._start = time.monotonic()
         self._display.begin()
         self._watching.__enter__()
         return self
@@ -160,22 +167,20 @@ class ModelsProgress:
         with self._lock:
             self._done += 1
             done = self._done
-        seconds = time.monotonic() - self._start
-        self._display.show(0, "", done / self.total, f"model {done} of {self.total}  {state}", seconds)
+        self._display.show(done / self.total, f"model {done} of {self.total}  {state}")
 
 
 class ProgressDisplay:
-    """The bars of all current runs; the display closes when the last run has ended."""
+    """One bar over all current runs; the display closes when the last run has ended."""
 
     def __init__(self, every: float, stream: TextIO | None) -> None:
         self.every, self.stream = every, stream
         self._lock = threading.Lock()
         self._runs = 0
         self._shown = 0.0
-        self._bars: Any = None
-        self._tasks: dict[int, Any] = {}
+        self._bar: Any = None
         self._since = 0.0
-        self._latest: tuple[int, str, float, str] = (0, "", 0.0, "")
+        self._latest: tuple[float, str] = (0.0, "")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ProgressDisplay, (self.every, self.stream)  # a lock and a terminal cannot be pickled
@@ -186,7 +191,7 @@ class ProgressDisplay:
 
     @property
     def _drawn(self) -> bool:
-        """Whether bars can be redrawn in place."""
+        """Whether a bar can be redrawn in place."""
         return self._file.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
     def begin(self, line: str = "") -> None:
@@ -196,49 +201,40 @@ class ProgressDisplay:
                 if line and not self._drawn:
                     print(line, file=self._file, flush=True)
                 first = BEFORE_DRAWING - BETWEEN_DRAWINGS if self._drawn else 0.0
-                self._since = time.monotonic()
+                self._since, self._latest = time.monotonic(), (0.0, "")
                 self._shown = self._since + first
             self._runs += 1
 
     def show_pass(self, state: Pass) -> None:
         """Show the progress of a pass after the latest state."""
-        run, label, fraction, text = self._latest
+        fraction, text = self._latest
         reading = f"pass {state.number}: {state.done / state.blocks:.0%} of {state.expected:.2g} s"
-        seconds = time.monotonic() - self._since
-        self.show(run, label, fraction, f"{text}  {reading}".lstrip(), seconds, latest=False)
+        self.show(fraction, f"{text}  {reading}".lstrip(), latest=False)
 
-    def show(
-        self, run: int, label: str, fraction: float, state: str, seconds: float, *, latest: bool = True
-    ) -> None:
-        """Show the state of a run, if enough time has passed since the last update."""
+    def show(self, fraction: float, state: str, label: str = "", *, latest: bool = True) -> None:
+        """Show how far the runs have come, if enough time has passed since the last update."""
         with self._lock:
             if latest:
-                self._latest = run, label, fraction, state
+                self._latest = fraction, state
             drawn, now = self._drawn, time.monotonic()
             due = now - self._shown >= (BETWEEN_DRAWINGS if drawn else self.every)
             if due:
                 self._shown = now
-            if drawn and (due or self._bars is not None):
-                self._update(run, label, fraction, state)
+            spent = now - self._since
+            if drawn and (due or self._bar is not None):
+                self._draw(fraction, state, label, f"{duration(spent)}{time_left(fraction, spent)}")
                 if due:
-                    self._bars.refresh()
+                    self._bar.refresh()
             elif due:
-                print(f"{label}{fraction:4.0%}  {seconds:.1f} s  {state}", file=self._file, flush=True)
+                left = time_left(fraction, spent)
+                print(f"{label}{fraction:4.0%}  {spent:.1f} s{left}  {state}", file=self._file, flush=True)
 
-    def _update(self, run: int, label: str, fraction: float, state: str) -> None:
-        if self._bars is None:
-            self._bars = _make_bars(self._file)
-            self._bars.start()
-        if run not in self._tasks:
-            self._tasks[run] = self._bars.add_task(label, total=1.0, state=state)
-        self._bars.update(self._tasks[run], completed=fraction, state=state)
-
-    def remove(self, run: int) -> None:
-        """Remove the bar of a run."""
-        with self._lock:
-            self._latest = (0, "", 0.0, "")
-            if run in self._tasks:
-                self._bars.remove_task(self._tasks.pop(run))
+    def _draw(self, fraction: float, state: str, label: str, times: str) -> None:
+        if self._bar is None:
+            self._bar = _make_bar(self._file)
+            self._bar.add_task(label, total=1.0, state=state, times=times)
+            self._bar.start()
+        self._bar.update(self._bar.task_ids[0], completed=fraction, state=state, times=times)
 
     def end(self, line: str, *, all_runs: bool = False) -> None:
         """End a run; after the last one, close the display and print the line, if there is one."""
@@ -246,26 +242,45 @@ class ProgressDisplay:
             self._runs = 0 if all_runs else self._runs - 1
             if self._runs > 0:
                 return
-            if self._bars is not None:
-                self._bars.stop()
-                self._bars, self._tasks = None, {}
+            if self._bar is not None:
+                self._bar.stop()
+                self._bar = None
             if line:
                 print(line, file=self._file, flush=True)
 
 
-def _make_bars(file: TextIO) -> Any:
-    """Bars without automatic refresh: a refreshing thread would take time from the solver."""
+def _make_bar(file: TextIO) -> Any:
+    """A bar without automatic refresh: a refreshing thread would take time from the solver."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
         TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[times]}", markup=False),
         TextColumn("{task.fields[state]}", markup=False),
-        TimeElapsedColumn(),
     )
     return Progress(*columns, console=Console(file=file), transient=True, auto_refresh=False)
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits its length.
+
+    >>> duration(8.2), duration(75.0), duration(9000.0)
+    ('8 s', '1 min 15 s', '2 h 30 min')
+    """
+    if seconds < 60.0:
+        return f"{seconds:.0f} s"
+    large, small, units = (60, 1, ("min", "s")) if seconds < 3600.0 else (3600, 60, ("h", "min"))
+    return f"{int(seconds // large)} {units[0]} {int(seconds % large // small)} {units[1]}"
+
+
+def time_left(fraction: float, spent: float) -> str:
+    """How long the rest is likely to take, if a twentieth is done and a second has passed."""
+    if fraction < 0.05 or spent < 1.0:
+        return ""
+    return f", {duration(spent * (1.0 - fraction) / fraction)} left"
 
 
 def last_line(status: Status, certificate: str, n_iter: int) -> str:

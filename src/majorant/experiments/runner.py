@@ -215,7 +215,7 @@ class StudyProgress:
             seconds = time.monotonic() - self._start
             left = seconds * (self.weight / max(self.weight_done, 1e-9) - 1.0)
             state = f"{self.done} of {self.count} cells, {duration(left)} left  {label}"
-            self._display.show(0, f"{self.title}: ", self.weight_done / self.weight, state, seconds)
+            self._display.show(self.weight_done / self.weight, state, f"{self.title}: ")
 
     def end(self) -> None:
         """End the phase, finished or not."""
