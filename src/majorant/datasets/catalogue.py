@@ -1,4 +1,4 @@
-"""The data sets known by name: what each holds, and where it is published. The records are in catalogue.toml."""
+"""The data sets known by name: what each holds, and where it is published (catalogue.toml)."""
 
 from __future__ import annotations
 

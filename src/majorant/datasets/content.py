@@ -1,4 +1,4 @@
-"""The bytes of a file or of standard input, uncompressed, with their checksum."""
+"""The bytes of a file or of standard input, uncompressed, with their checksum; whether a file has changed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import lzma
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import IO, Any, Self
 
 from majorant.errors import DataFileError
 
-__all__ = ["COMPRESSIONS", "Content", "compression_of", "is_compressed"]
+__all__ = ["COMPRESSIONS", "Content", "Fingerprint", "compression_of", "hash_mismatch", "is_compressed"]
 
 
 def _gzip(file: IO[bytes], mode: str = "rb") -> gzip.GzipFile:
@@ -148,3 +151,68 @@ class _Rejoined(io.RawIOBase):
         self._head = self._head[len(part) :]
         buffer[: len(part)] = part
         return len(part)
+
+
+def content_sha256(path: Path, most: int | None = None) -> str:
+    """The hash of the content of a file, uncompressed; an error if that is more than `most` bytes.
+
+    Remembered as long as the process lives and the file stays as it is, since decompressing takes longer than
+    training does on some of these data.
+    """
+    try:
+        state = os.stat(path)
+    except OSError as error:
+        raise DataFileError(f"cannot be read ({error.strerror})", path) from None
+    return _content_sha256(path, most, state.st_ino, state.st_size, state.st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _content_sha256(path: Path, most: int | None, *_state: int) -> str:
+    with Content(path) as content:
+        size = 0
+        for chunk in content.chunks():
+            size += len(chunk)
+            if most is not None and size > most:
+                raise DataFileError(f"the content is larger than {most} bytes", path)
+        return content.sha256
+
+
+def hash_mismatch(path: Path, expected: Collection[str], most: int | None = None) -> str | None:
+    """What keeps a file from having one of the expected hashes, in words; None if it has.
+
+    Not more than `most` bytes of the content are looked at.
+    """
+    try:
+        found = content_sha256(path, most)
+    except DataFileError as error:
+        return str(error)
+    if found in expected:
+        return None
+    return f"{path}: the content has sha256 {found} instead of {' or '.join(expected)}"
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """A file, and what tells whether it has changed."""
+
+    path: str
+    size: int
+    changed: int
+    """When it was, in nanoseconds."""
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str]) -> Fingerprint:
+        """Of the file as it is now."""
+        name = os.fspath(path)
+        try:
+            state = os.stat(name)
+        except FileNotFoundError:
+            raise DataFileError("there is no such file", name) from None
+        except OSError as error:
+            raise DataFileError(f"cannot be read ({error.strerror})", name) from None
+        return cls(name, state.st_size, state.st_mtime_ns)
+
+    def check(self) -> None:
+        """An error if it is another file now: blocks of both together would be rows of neither."""
+        if Fingerprint.of(self.path) != self:
+            raise DataFileError("the file has changed since it was opened: open it again", self.path)

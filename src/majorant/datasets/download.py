@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from majorant.datasets.hashes import why_not
+from majorant.datasets.content import hash_mismatch
 from majorant.errors import DownloadError
 from majorant.files import atomic_write
 
@@ -105,7 +105,7 @@ def download(
         destination.parent.mkdir(parents=True, exist_ok=True)
         with _alone(destination.parent):
             part = _Part(url, destination, expected, most_bytes, report or _ignore, timeout)
-            if not destination.exists() or why_not(destination, expected, most_bytes) is not None:
+            if not destination.exists() or hash_mismatch(destination, expected, most_bytes) is not None:
                 destination.unlink(missing_ok=True)  # pooch would take it as it is
                 _retrieve(part, destination, tries, wait)
             part.remove()  # also what is left of a run that was killed just after the renaming
@@ -249,7 +249,7 @@ class _Part:
 
     def check(self) -> None:
         """Remove the part if it is not what it should be."""
-        wrong = why_not(self.path, self.expected, self.most)
+        wrong = hash_mismatch(self.path, self.expected, self.most)
         if wrong is not None:
             self.remove()
             raise DownloadError(f"{self.url} sent something else, which was removed ({wrong})")

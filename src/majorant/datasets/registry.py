@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from majorant.datasets.catalogue import REGISTRY, DatasetInfo
-from majorant.datasets.data import Data
-from majorant.datasets.hashes import why_not
+from majorant.datasets.content import hash_mismatch
+from majorant.datasets.readers import Data
 from majorant.errors import DataFileError, DownloadError
 
 __all__ = ["describe", "find", "load"]
@@ -80,7 +80,7 @@ def find(name: str, *, download: bool = True, progress: bool = True) -> Path:
     wrong: list[str] = []
     for place in (directory, cache):
         for path in _candidates(info, place):
-            problem = why_not(path, info.hashes, info.most_bytes)
+            problem = hash_mismatch(path, info.hashes, info.most_bytes)
             if problem is None:
                 return path
             wrong.append(f"{problem}, so it is not {name}")

@@ -1,64 +1,87 @@
-"""Several sources as one, and rows that are one block: those in memory, and files that are small enough."""
+"""What the sources of files share; sources of one block; and several sources as one."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
 
-from majorant.datasets.data import Data
-from majorant.datasets.readers import read
-from majorant.datasets.stamps import Stamp
+from majorant.datasets.content import Fingerprint
+from majorant.datasets.options import ReadOptions
+from majorant.datasets.readers import Data, read_file
 from majorant.errors import DataFileError
 from majorant.rows.sources import RawBlock, Source, Tally
 
-__all__ = ["ChainSource", "DataSource", "FileSource"]
+__all__ = ["ChainSource", "DataSource", "FileSource", "KnownBlocks"]
 
 
-class DataSource(Source):
+class KnownBlocks(Source):
+    """A source that knows the number of rows of each block, and gives their labels without X."""
+
+    n_blocks = n_features = 0
+    has_labels = False
+
+    def _set_blocks(
+        self, rows: Sequence[int], n_features: int, *, has_labels: bool, sizes: Sequence[int] | None = None
+    ) -> None:
+        """Take the number of rows of each block, and its bytes in memory if they are known."""
+        if not sum(rows):
+            raise DataFileError("there are no rows in this file", self.name)
+        self._rows, self._sizes, self.n_blocks = rows, sizes, len(rows)
+        self.n_features, self.has_labels = n_features, has_labels
+
+    def n_rows(self, i: int) -> int:
+        return self._rows[i]
+
+    def size(self, i: int) -> int | None:
+        return None if self._sizes is None else self._sizes[i]
+
+    def tally(self, i: int) -> Tally:
+        if not self.has_labels:
+            raise DataFileError("there are no labels in this file", self.name)
+        return self._tally(i)
+
+    @abstractmethod
+    def _tally(self, i: int) -> Tally:
+        """The labels of block i."""
+
+
+class DataSource(KnownBlocks):
     """Rows that `read` has returned, as one block."""
 
-    n_blocks = 1
-    n_features = 0
-
     def __init__(self, data: Data) -> None:
-        self._describe(data)
         self.data = data
+        self._describe(data)
 
     def _describe(self, data: Data) -> None:
-        self.name, self.sha256, self.n_features = data.source, data.sha256, int(data.X.shape[1])
+        self.name, self.sha256 = data.source, data.sha256
         self.feature_names, self.label = data.feature_names, data.label
-        self._n_rows = int(data.X.shape[0])
-        self._tally = None if data.y is None else Tally.of(data.y)
+        n_rows, n_features = data.X.shape
+        self._set_blocks([n_rows], n_features, has_labels=data.y is not None)
+        self._counts = None if data.y is None else Tally.of(data.y)
 
-    @property
-    def has_labels(self) -> bool:
-        return self._tally is not None
+    def _tally(self, i: int) -> Tally:
+        assert self._counts is not None
+        return self._counts
 
     def load(self, i: int) -> RawBlock:
         return RawBlock(self.data.X, self.data.y)
-
-    def tally(self, i: int) -> Tally:
-        if self._tally is None:
-            raise DataFileError("there are no labels in this file", self.name)
-        return self._tally
-
-    def n_rows(self, i: int) -> int:
-        return self._n_rows
 
 
 class FileSource(DataSource):
     """A file of any format that `read` knows, as one block."""
 
-    def __init__(self, path: str, options: dict[str, Any]) -> None:
-        self._options, self._stamp = options, Stamp.of(path)
-        # Read once, to see what there is; no row of it is kept.
-        self._describe(read(path, **options))
+    def __init__(self, path: str, format: str | None, options: ReadOptions) -> None:
+        self._format, self._options, self._fingerprint = format, options, Fingerprint.of(path)
+        self._describe(self._read(path))  # read once, to see what there is; no row of it is kept
+
+    def _read(self, path: str) -> Data:
+        return read_file(path, self._format, self._options)
 
     def load(self, i: int) -> RawBlock:
-        self._stamp.check()
-        data = read(self.name, **self._options)
+        self._fingerprint.check()
+        data = self._read(self.name)
         return RawBlock(data.X, data.y)
 
 
