@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from majorant.errors import DataFileError
 
@@ -116,9 +116,6 @@ class Content(io.RawIOBase):
             self._opened.close()
         super().close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def _read(self, size: int) -> bytes:
         try:
             part: bytes = self._stream.read(size)
@@ -153,44 +150,6 @@ class _Rejoined(io.RawIOBase):
         return len(part)
 
 
-def content_sha256(path: Path, most: int | None = None) -> str:
-    """The hash of the content of a file, uncompressed; an error if that is more than `most` bytes.
-
-    Remembered as long as the process lives and the file stays as it is, since decompressing takes longer than
-    training does on some of these data.
-    """
-    try:
-        state = os.stat(path)
-    except OSError as error:
-        raise DataFileError(f"cannot be read ({error.strerror})", path) from None
-    return _content_sha256(path, most, state.st_ino, state.st_size, state.st_mtime_ns)
-
-
-@lru_cache(maxsize=256)
-def _content_sha256(path: Path, most: int | None, *_state: int) -> str:
-    with Content(path) as content:
-        size = 0
-        for chunk in content.chunks():
-            size += len(chunk)
-            if most is not None and size > most:
-                raise DataFileError(f"the content is larger than {most} bytes", path)
-        return content.sha256
-
-
-def hash_mismatch(path: Path, expected: Collection[str], most: int | None = None) -> str | None:
-    """What keeps a file from having one of the expected hashes, in words; None if it has.
-
-    Not more than `most` bytes of the content are looked at.
-    """
-    try:
-        found = content_sha256(path, most)
-    except DataFileError as error:
-        return str(error)
-    if found in expected:
-        return None
-    return f"{path}: the content has sha256 {found} instead of {' or '.join(expected)}"
-
-
 @dataclass(frozen=True)
 class Fingerprint:
     """A file, and what tells whether it has changed."""
@@ -216,3 +175,30 @@ class Fingerprint:
         """An error if it is another file now: blocks of both together would be rows of neither."""
         if Fingerprint.of(self.path) != self:
             raise DataFileError("the file has changed since it was opened: open it again", self.path)
+
+
+def hash_mismatch(path: Path, expected: Collection[str], most: int | None = None) -> str | None:
+    """What keeps a file's content from having one of the expected hashes, in words; None if it has.
+
+    Not more than `most` bytes of the uncompressed content are looked at. Hashes are remembered as long as the
+    process lives and the file stays as it is, since decompressing takes longer than training does on some of
+    these data.
+    """
+    try:
+        found = _content_sha256(Fingerprint.of(path), os.stat(path).st_ino, most)
+    except DataFileError as error:
+        return str(error)
+    if found in expected:
+        return None
+    return f"{path}: the content has sha256 {found} instead of {' or '.join(expected)}"
+
+
+@lru_cache(maxsize=256)
+def _content_sha256(fingerprint: Fingerprint, inode: int, most: int | None) -> str:
+    with Content(fingerprint.path) as content:
+        size = 0
+        for chunk in content.chunks():
+            size += len(chunk)
+            if most is not None and size > most:
+                raise DataFileError(f"the content is larger than {most} bytes", fingerprint.path)
+        return content.sha256

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from types import TracebackType
 from typing import Any, Self, TextIO
 
 __all__ = ["TransferProgress"]
@@ -51,12 +50,7 @@ class TransferProgress:
             share = f" of {_size(total)} ({done / total:.0%})" if total else ""
             self._line(f"{self.name}: {_size(done)}{share}")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 

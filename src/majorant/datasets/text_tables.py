@@ -52,11 +52,9 @@ def _read(records: _Records, options: ReadOptions) -> ReadResult:
     label, features = choose_columns(names, options, records.path, records.line if options.header else None)
     pick = itemgetter(*features) if len(features) > 1 else lambda row: (row[features[0]],)
     values, labels = array("d"), []
-    row: list[str] | None = next(records, None) if options.header else first
-    while row is not None:
+    for row in records if options.header else chain([first], records):
         if len(row) != len(names):
             if not row and len(names) > 1:
-                row = next(records, None)
                 continue
             if row or len(names) > 1:
                 records.fail(f"{len(row)} fields, where the first line has {len(names)}", None)
@@ -73,7 +71,6 @@ def _read(records: _Records, options: ReadOptions) -> ReadResult:
             labels.append(row[label].strip())
             if labels[-1].lower() in _MISSING[:3]:
                 records.fail(f"the label (column {names[label]!r}) is missing", label)
-        row = next(records, None)
     if not values:
         raise DataFileError("there are no rows in this file", records.path)
     X = np.frombuffer(values, dtype=np.float64).reshape(-1, len(features))

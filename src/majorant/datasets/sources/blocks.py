@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
 
 from majorant.datasets.content import Fingerprint
 from majorant.datasets.options import ReadOptions
@@ -88,50 +86,38 @@ class FileSource(DataSource):
 class ChainSource(Source):
     """The blocks of several sources, one source after the other."""
 
+    n_blocks = n_features = 0
+    has_labels = False
+
     def __init__(self, parts: Sequence[Source]) -> None:
-        self.parts = tuple(parts)
-        first = self.parts[0]
+        first = parts[0]
         self.name = f"{first.name} and {len(parts) - 1} more"
         self.feature_names, self.label = first.feature_names, first.label
-        for part in self.parts:
+        for part in parts:
             if part.n_features != first.n_features:
                 raise DataFileError(
                     f"{part.n_features} features, where {first.name} has {first.n_features}", part.name
                 )
             if part.feature_names != first.feature_names:
                 raise DataFileError(f"the columns have other names than those of {first.name}", part.name)
-        if all(part.dtype == first.dtype for part in self.parts):
+        if all(part.dtype == first.dtype for part in parts):
             self.dtype = first.dtype
-        self._ends = list(accumulate(part.n_blocks for part in self.parts))
-
-    @property
-    def n_blocks(self) -> int:
-        return self._ends[-1]
-
-    @property
-    def n_features(self) -> int:
-        return self.parts[0].n_features
-
-    @property
-    def has_labels(self) -> bool:
-        return all(part.has_labels for part in self.parts)
+        self.n_features, self.has_labels = first.n_features, all(part.has_labels for part in parts)
+        self._places = [(part, j) for part in parts for j in range(part.n_blocks)]
+        self.n_blocks = len(self._places)
 
     def load(self, i: int) -> RawBlock:
-        part, j = self._place(i)
+        part, j = self._places[i]
         return part.load(j)
 
     def tally(self, i: int) -> Tally:
-        part, j = self._place(i)
+        part, j = self._places[i]
         return part.tally(j)
 
     def n_rows(self, i: int) -> int:
-        part, j = self._place(i)
+        part, j = self._places[i]
         return part.n_rows(j)
 
     def size(self, i: int) -> int | None:
-        part, j = self._place(i)
+        part, j = self._places[i]
         return part.size(j)
-
-    def _place(self, i: int) -> tuple[Source, int]:
-        k = bisect_right(self._ends, i)
-        return self.parts[k], i - (self._ends[k - 1] if k else 0)

@@ -7,6 +7,7 @@ are there, and the system alone decides how long that is.
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -22,7 +23,7 @@ from majorant.datasets.options import ReadOptions, reason
 from majorant.datasets.sources import BlockSize
 from majorant.datasets.sources.blocks import KnownBlocks
 from majorant.errors import DataFileError
-from majorant.rows.sources import RawBlock, Tally
+from majorant.rows.sources import RawBlock, Source, Tally
 
 __all__ = ["open_arrays"]
 
@@ -82,48 +83,40 @@ class NpyFile:
         return rows.reshape(shape)
 
 
-def open_arrays(path: Path, options: ReadOptions, block_size: BlockSize) -> KnownBlocks:
+def open_arrays(path: Path, options: ReadOptions, block_size: BlockSize) -> Source:
     """The rows of X.npy or of a directory with such files, and their labels and weights."""
     if options.drop:
         raise DataFileError("the columns of an array have no names: drop is for tables", path)
-    labels = None if options.labelled is False else _labels_file(path, options)
-    y, weight = (None if file is None else NpyFile.open(file) for file in (labels, options.weight))
-    if path.is_dir() and (path / "indptr.npy").exists():
-        return CsrFilesSource(path, y, weight, options.features, block_size)
-    source = NpySource(path / "X.npy" if path.is_dir() else path, y, weight, block_size)
-    if options.features not in (None, source.n_features):
-        raise DataFileError(f"{source.n_features} features, where {options.features} are expected", path)
-    return source
-
-
-def _labels_file(path: Path, options: ReadOptions) -> Path | None:
-    if options.label is not None:
-        return Path(str(options.label))
-    beside = (path if path.is_dir() else path.parent) / "y.npy"
-    if beside.exists():
-        return beside
-    if options.labelled:
-        raise DataFileError("where are the labels? There is no y.npy beside it: say label='file.npy'", path)
-    return None
+    if (path / "indptr.npy").exists():
+        return CsrFilesSource(path, options, block_size)
+    return NpySource(path / "X.npy" if path.is_dir() else path, options, block_size)
 
 
 class _ArraySource(KnownBlocks):
     """What both kinds share: labels and weights in files of their own."""
 
-    def _set_files(
-        self, X: NpyFile, y: NpyFile | None, weight: NpyFile | None, cuts: list[int], n_features: int
-    ) -> None:
-        n_rows = cuts[-1]
-        for other in (y, weight):
+    _cuts: list[int]
+
+    def __init__(self, path: Path, options: ReadOptions, block_size: BlockSize) -> None:
+        self.name = str(path)
+        labels = None if options.labelled is False else _labels_file(path, options)
+        self._y, self._weight = (
+            None if file is None else NpyFile.open(file) for file in (labels, options.weight)
+        )
+        X, n_features = self._open_matrix(path, options.features, block_size)
+        n_rows = self._cuts[-1]
+        for other in (self._y, self._weight):
             if other is not None and other.shape != (n_rows,):
                 raise DataFileError(
                     f"the array has the shape {other.shape}, where one entry for each of the {n_rows} rows "
-                    "belongs",
-                    other.fingerprint.path,
-                )
-        self._y, self._weight, self._cuts = y, weight, cuts
+                    "belongs", other.fingerprint.path,
+                )  # fmt: skip
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
-        self._set_blocks(np.diff(cuts).tolist(), n_features, has_labels=y is not None)
+        self._set_blocks(np.diff(self._cuts).tolist(), n_features, has_labels=self._y is not None)
+
+    @abstractmethod
+    def _open_matrix(self, path: Path, features: int | None, block_size: BlockSize) -> tuple[NpyFile, int]:
+        """Set `_cuts`, the first row of each block and the end; the file of the entries, the features."""
 
     def _tally(self, i: int) -> Tally:
         y, weight = self._labels(i)
@@ -138,20 +131,30 @@ class _ArraySource(KnownBlocks):
         return y, None if self._weight is None else self._weight.read(start, stop)
 
 
+def _labels_file(path: Path, options: ReadOptions) -> Path | None:
+    if options.label is not None:
+        return Path(str(options.label))
+    beside = (path if path.is_dir() else path.parent) / "y.npy"
+    if options.labelled and not beside.exists():
+        raise DataFileError("where are the labels? There is no y.npy beside it: say label='file.npy'", path)
+    return beside if beside.exists() else None
+
+
 class NpySource(_ArraySource):
     """A matrix X.npy, with labels y.npy and perhaps weights, in blocks of the same number of rows."""
 
-    def __init__(self, path: Path, y: NpyFile | None, weight: NpyFile | None, block_size: BlockSize) -> None:
-        self.name = str(path)
+    def _open_matrix(self, path: Path, features: int | None, block_size: BlockSize) -> tuple[NpyFile, int]:
         self.X = X = NpyFile.open(path)
         if len(X.shape) != 2 or X.dtype.kind not in "biuf":
             raise DataFileError(
-                f"a matrix of numbers belongs here, not an array of shape {X.shape}, type {X.dtype}",
-                self.name,
+                f"a matrix of numbers belongs here, not an array of shape {X.shape}, type {X.dtype}", path
             )
         n_rows, n_features = X.shape
+        if features not in (None, n_features):
+            raise DataFileError(f"{n_features} features, where {features} are expected", path)
         rows = block_size.dense_rows(X.row_bytes + 16, n_features)
-        self._set_files(X, y, weight, [*range(0, n_rows, rows), n_rows], n_features)
+        self._cuts = [*range(0, n_rows, rows), n_rows]
+        return X, n_features
 
     def load(self, i: int) -> RawBlock:
         return RawBlock(self.X.read(*self._cuts[i : i + 2]), *self._labels(i))
@@ -163,13 +166,9 @@ class NpySource(_ArraySource):
 class CsrFilesSource(_ArraySource):
     """A CSR matrix as data.npy, indices.npy and indptr.npy, with y.npy, in blocks of about the same size."""
 
-    def __init__(
-        self, directory: Path, y: NpyFile | None, weight: NpyFile | None, features: int | None,
-        block_size: BlockSize,
-    ) -> None:  # fmt: skip
-        self.name = str(directory)
+    def _open_matrix(self, path: Path, features: int | None, block_size: BlockSize) -> tuple[NpyFile, int]:
         self.data, self.indices, self.pointers = (
-            NpyFile.open(directory / f"{name}.npy") for name in ("data", "indices", "indptr")
+            NpyFile.open(path / f"{name}.npy") for name in ("data", "indices", "indptr")
         )
         for file in (self.indices, self.pointers):
             if file.dtype.kind not in "iu" or len(file.shape) != 1:
@@ -179,14 +178,13 @@ class CsrFilesSource(_ArraySource):
         if not len(pointers) or pointers[0] != 0 or np.any(np.diff(pointers) < 0) or pointers[-1] > entries:
             raise DataFileError("the index pointers are not in order", self.pointers.fingerprint.path)
         n_rows = len(pointers) - 1
-        cuts = (
+        self._cuts = (
             [*range(0, n_rows, block_size.rows), n_rows]
             if block_size.rows
             else _even_cuts(pointers, block_size.bytes, self.data.row_bytes + self.indices.row_bytes)
         )
-        self._ends = pointers[cuts].tolist()
-        width = features or self._stored_width(directory) or self._widest()
-        self._set_files(self.data, y, weight, cuts, width)
+        self._ends = pointers[self._cuts].tolist()
+        return self.data, features or self._stored_width(path) or self._widest()
 
     def load(self, i: int) -> RawBlock:
         import scipy.sparse as sp
