@@ -126,15 +126,13 @@ class Parser:
         k = self._kernels
         self._make_room(len(text))
         labels, stops, columns, values, hard = self._buffers
-        counts = np.zeros(6, dtype=np.int64)
         base = 0 if self.options.zero_based else 1
         features = self.options.features or MOST_FEATURES
-        error = k.parse(
+        error, place, n_rows, n_entries, n_hard, n_lines, widest = k.parse(
             np.frombuffer(text, dtype=np.uint8), self.labelled is not False, base, features, self._powers,
-            labels, stops, columns, values, hard, counts,
+            labels, stops, columns, values, hard,
         )  # fmt: skip
-        rows, entries = counts[k.ROWS], counts[k.ENTRIES]
-        for entry, start, stop in hard[: counts[k.HARDS]].tolist():
+        for entry, start, stop in hard[:n_hard].tolist():
             value = float(text[start:stop])
             if entry < 0:
                 labels[-1 - entry] = value
@@ -145,14 +143,14 @@ class Parser:
                 if math.isinf(value):
                     self._fail(text, start, k.VALUE_SIZE)
         if error != k.FINE:
-            self._fail(text, int(counts[k.PLACE]), error)
-        self.lines += int(counts[k.LINES])
+            self._fail(text, place, error)
+        self.lines += n_lines
         self.bytes += len(text)
-        self.widest = max(self.widest, int(counts[k.WIDEST]))
-        n_labels = 0 if self.labelled is False else rows
+        self.widest = max(self.widest, widest)
         return Piece(
-            labels[:n_labels].copy(), stops[:rows].copy(), columns[:entries].copy(), values[:entries].copy()
-        )
+            labels[: 0 if self.labelled is False else n_rows].copy(), stops[:n_rows].copy(),
+            columns[:n_entries].copy(), values[:n_entries].copy(),
+        )  # fmt: skip
 
     def _make_room(self, size: int) -> None:
         """Buffers for whatever a text of this size may hold; the kernel says why this is enough."""
