@@ -117,11 +117,7 @@ class _Columns:
         label, features = choose_columns(names, options, path, None)
         self.features = tuple(names[j] for j in features)
         self.label = None if label is None or options.labelled is False else names[label]
-
-    @property
-    def others(self) -> list[str]:
-        """The columns that are no features."""
-        return [name for name in (self.label, self.weight) if name is not None]
+        self.others = [name for name in (self.label, self.weight) if name is not None]
 
     def block(self, table: Any) -> RawBlock:
         X = np.empty((table.num_rows, len(self.features)))

@@ -106,9 +106,9 @@ class Content(io.RawIOBase):
     def readall(self) -> bytes:
         return b"".join(self.chunks())
 
-    def chunks(self) -> Iterator[bytes]:
-        """All that is left, a megabyte at a time."""
-        while chunk := self._read(_CHUNK):
+    def chunks(self, size: int = _CHUNK) -> Iterator[bytes]:
+        """All that is left, `size` bytes at a time."""
+        while chunk := self._read(size):
             yield chunk
 
     def close(self) -> None:

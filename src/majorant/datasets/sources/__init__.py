@@ -98,7 +98,6 @@ def open_source(
     block_size = BlockSize(
         rows_per_block, None if block_bytes is None else n_bytes(block_bytes), n_bytes(memory)
     )
-    checked_format(format)
     options = ReadOptions(label, labelled, features, drop, zero_based, header, columns, weight)
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     if not paths:
@@ -141,7 +140,7 @@ def _open(path: str, format: str | None, options: ReadOptions, block_size: Block
         from majorant.datasets.sources.npy import open_arrays
 
         return open_arrays(where, options, block_size)
-    kind = format or format_by_name(path)
+    kind = checked_format(format) or format_by_name(path)
     compressed = path != "-" and is_compressed(path)
     if options.weight is not None and (kind != "parquet" or compressed or path == "-"):
         raise DataFileError("sample weights are read from .npy and Parquet files only", path)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.datasets.content import Fingerprint
+from majorant.datasets.content import Content, Fingerprint
 from majorant.datasets.labels import labels_from_array
 from majorant.datasets.libsvm import Parser
 from majorant.datasets.options import ReadOptions
@@ -82,7 +82,7 @@ class LibsvmSource(KnownBlocks):
             labelled=self._options.labelled, features=self.n_features, zero_based=self._options.zero_based
         )
         parser = Parser(self.name, options, lines=line, labelled=bool(self._index.labelled))
-        found = parser.read(_pieces(self.name, start, stop, PIECE))
+        found = parser.read(_pieces(self.name, start, stop))
         return RawBlock(found.X, found.y)
 
     def _tally(self, i: int) -> Tally:
@@ -123,25 +123,24 @@ def _cache_file(fingerprint: Fingerprint, options: ReadOptions, block_bytes: int
 def _make_index(path: str, options: ReadOptions, block_bytes: int) -> Index:
     """Parse everything, and cut where enough has come together."""
     parser = Parser(path, ReadOptions(labelled=options.labelled, zero_based=options.zero_based))
-    size = os.path.getsize(path)
-    piece_bytes = max(256, min(PIECE, block_bytes // 8))
-    digest = hashlib.sha256()
     blocks: list[tuple[int, ...]] = []
     labels: list[NDArray[Any]] = []
     start = line = rows = entries = n_labels = 0
     found: list[NDArray[np.float64]] = []
-    for piece in parser.pieces(_hashed(_pieces(path, 0, size, piece_bytes), digest)):
-        rows += len(piece.stops)
-        entries += len(piece.values)
-        found.append(piece.labels)
-        stop = min(parser.bytes, size)  # the last line may have got an end
-        if rows and (stop == size or ENTRY * entries + ROW * rows >= block_bytes):
-            values, counts = np.unique(np.concatenate(found), return_counts=True)
-            labels.append(np.rec.fromarrays([values, counts], dtype=LABEL))
-            n_labels += len(values)
-            blocks.append((start, stop, line, rows, entries, n_labels))
-            start, line, rows, entries = stop, parser.lines, 0, 0
-            found.clear()
+    with Content(path) as content:
+        size = os.path.getsize(path)
+        for piece in parser.pieces(content.chunks(max(256, min(PIECE, block_bytes // 8)))):
+            rows += len(piece.stops)
+            entries += len(piece.values)
+            found.append(piece.labels)
+            stop = min(parser.bytes, size)  # the last line may have got an end
+            if rows and (stop == size or ENTRY * entries + ROW * rows >= block_bytes):
+                values, counts = np.unique(np.concatenate(found), return_counts=True)
+                labels.append(np.rec.fromarrays([values, counts], dtype=LABEL))
+                n_labels += len(values)
+                blocks.append((start, stop, line, rows, entries, n_labels))
+                start, line, rows, entries = stop, parser.lines, 0, 0
+                found.clear()
     index = np.array(blocks, dtype=BLOCK)
     index["stop"][-1:] = size  # after the last row there may be comments
     return Index(
@@ -149,22 +148,16 @@ def _make_index(path: str, options: ReadOptions, block_bytes: int) -> Index:
         np.concatenate([np.zeros(0, LABEL), *labels]),
         np.array(parser.widest),
         np.array(parser.labelled is not False),
-        np.array(digest.hexdigest()),
+        np.array(content.sha256),
     )
 
 
-def _hashed(pieces: Iterator[bytes], digest: Any) -> Iterator[bytes]:
-    for piece in pieces:
-        digest.update(piece)
-        yield piece
-
-
-def _pieces(path: str, start: int, stop: int, piece: int) -> Iterator[bytes]:
+def _pieces(path: str, start: int, stop: int) -> Iterator[bytes]:
     """The bytes from start to stop, some at a time."""
     with open(path, "rb", buffering=0) as file:
         file.seek(start)
         while start < stop:
-            text = file.read(min(piece, stop - start))
+            text = file.read(min(PIECE, stop - start))
             if not text:
                 raise DataFileError("a part of the file is missing", path)
             start += len(text)
