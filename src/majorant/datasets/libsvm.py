@@ -24,19 +24,24 @@ from majorant.datasets.labels import labels_from_array
 from majorant.datasets.options import ReadOptions, ReadResult
 from majorant.errors import DataFileError
 
-__all__ = ["Parser", "read_libsvm"]
+__all__ = ["Parser", "check_no_names", "read_libsvm"]
 
 MOST_FEATURES = 2**31 - 1
 
 
 def read_libsvm(content: Content, options: ReadOptions) -> ReadResult:
     """The rows as a CSR array with sorted indices, the labels."""
+    check_no_names(options, content.path)
+    return Parser(content.path, options).read(content.chunks())
+
+
+def check_no_names(options: ReadOptions, path: str) -> None:
+    """An error if columns are named: LIBSVM text has no names."""
     if options.label is not None or options.drop:
         raise DataFileError(
             "the columns of LIBSVM text have no names: label and drop are for tables (format= says what a "
-            "file is)", content.path,
+            "file is)", path,
         )  # fmt: skip
-    return Parser(content.path, options).read(content.chunks())
 
 
 def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:

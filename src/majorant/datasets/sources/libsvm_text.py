@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from majorant.datasets.content import Content, Fingerprint
 from majorant.datasets.labels import labels_from_array
-from majorant.datasets.libsvm import Parser
+from majorant.datasets.libsvm import Parser, check_no_names
 from majorant.datasets.options import ReadOptions
 from majorant.datasets.sources.blocks import KnownBlocks
 from majorant.errors import DataFileError, MajorantError
@@ -57,6 +57,7 @@ class LibsvmSource(KnownBlocks):
     """LIBSVM text in blocks that take about `block_bytes` bytes in memory."""
 
     def __init__(self, path: str, options: ReadOptions, block_bytes: int) -> None:
+        check_no_names(options, path)
         self.name, self._options = path, options
         self._fingerprint = Fingerprint.of(path)
         self._index = index = _remembered_index(self._fingerprint, options, block_bytes)
