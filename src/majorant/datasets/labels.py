@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -54,12 +53,8 @@ def labels_from_text(labels: Sequence[str], path: str) -> NDArray[Any]:
     codes = any(_CODE.match(label) for label in distinct)
     if not codes and all(INTEGER.fullmatch(label) for label in distinct):
         values = np.array([int(label) for label in distinct], dtype=np.int64)
-    elif not codes and all(DECIMAL.fullmatch(label) and _told_apart(float(label)) for label in distinct):
+    elif not codes and all(DECIMAL.fullmatch(label) and abs(float(label)) <= _LARGEST for label in distinct):
         values = labels_from_array(np.array([float(label) for label in distinct]))
     else:
         values = np.array(list(distinct))
     return values[np.fromiter((distinct[label] for label in labels), dtype=np.intp, count=len(labels))]
-
-
-def _told_apart(label: float) -> bool:
-    return math.isfinite(label) and abs(label) <= _LARGEST
