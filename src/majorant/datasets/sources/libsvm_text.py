@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,9 +80,7 @@ class LibsvmSource(KnownBlocks):
     def load(self, i: int) -> RawBlock:
         self._fingerprint.check()
         start, stop, line, *_ = self._index.blocks[i].tolist()
-        options = ReadOptions(
-            labelled=self._options.labelled, features=self.n_features, zero_based=self._options.zero_based
-        )
+        options = replace(self._options, features=self.n_features)
         parser = Parser(self.name, options, lines=line, labelled=bool(self._index.labelled))
         found = parser.read(_pieces(self.name, start, stop))
         return RawBlock(found.X, found.y)
@@ -123,7 +122,7 @@ def _cache_file(fingerprint: Fingerprint, options: ReadOptions, block_bytes: int
 
 def _make_index(path: str, options: ReadOptions, block_bytes: int) -> Index:
     """Parse everything, and cut where enough has come together."""
-    parser = Parser(path, ReadOptions(labelled=options.labelled, zero_based=options.zero_based))
+    parser = Parser(path, replace(options, features=None))
     blocks: list[tuple[int, ...]] = []
     labels: list[NDArray[Any]] = []
     start = line = rows = entries = n_labels = 0
