@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from majorant.datasets.wanted import Wanted, choose_columns
+from majorant.datasets.options import ReadOptions, choose_columns
 from majorant.errors import DataFileError, ModelFileError
 from majorant.persistence import strict
 from majorant.text import first_duplicate, printable
@@ -60,7 +60,7 @@ def _twice_in_an_object(names):
 
 def _twice_in_a_table(names):
     with pytest.raises(DataFileError, match="two columns have the name '999'"):
-        choose_columns(names, Wanted(), "file", 1)
+        choose_columns(names, ReadOptions(), "file", 1)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def _twice_in_a_table(names):
         first_duplicate,
         _twice_in_an_object,
         _twice_in_a_table,
-        lambda names: choose_columns(names[:-1], Wanted(label="0", drop=tuple(names[1:500])), "file", 1),
+        lambda names: choose_columns(names[:-1], ReadOptions(label="0", drop=tuple(names[1:500])), "file", 1),
     ],
     ids=["alone", "keys", "columns", "drop"],
 )

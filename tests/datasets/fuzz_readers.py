@@ -18,7 +18,7 @@ import atheris
 with atheris.instrument_imports(include=["majorant.datasets"]):
     from majorant.datasets import arrays, libsvm, libsvm_kernels, readers, text_tables  # noqa: F401 - instrumented now
 
-from majorant.datasets.foreign import what_it_is
+from majorant.datasets.sniff import what_it_is
 from majorant.errors import DataFileError
 from tests.datasets.reference_libsvm import reference
 

@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 from majorant.datasets import read
 from majorant.datasets.libsvm import read_libsvm
-from majorant.datasets.wanted import Wanted
+from majorant.datasets.options import ReadOptions
 from majorant.errors import DataFileError
 from tests.datasets.reference_libsvm import reference
 from tests.processes import environment
@@ -44,7 +44,7 @@ def agrees(text, size=1 << 20):
     """Read a text as the reference does; the line of the error, if there is one."""
     expected, line = reference(text)
     try:
-        X, y, *_ = read_libsvm(Memory(text, size), Wanted())
+        X, y, *_ = read_libsvm(Memory(text, size), ReadOptions())
         found = None
     except DataFileError as error:
         found = error

@@ -284,9 +284,22 @@ def test_no_two_records_share_a_name_a_file_or_a_content():
         assert len(set(values)) == len(values)
 
 
+TYPES = {
+    "str": str,
+    "int": int,
+    "bool": bool,
+    "str | None": str | None,
+    "int | None": int | None,
+    "tuple[str, ...]": tuple,
+}
+"""What the annotations of a record mean: its values come from a TOML file."""
+
+
 @pytest.mark.parametrize("info", REGISTRY.values(), ids=lambda info: info.name)
 def test_a_record_is_consistent(info):
     assert REGISTRY[info.name] is info
+    for field in dataclasses.fields(info):
+        assert isinstance(getattr(info, field.name), TYPES[field.type]), field.name
     assert all(re.fullmatch("[0-9a-f]{64}", sha256) for sha256 in info.hashes)
     assert info.n_rows > 0
     assert info.size > 0

@@ -381,6 +381,8 @@ def test_options_that_do_not_apply(rows, tmp_path):
         ({"rows_per_block": 0}, "must be at least 1"),
         ({"rows_per_block": 10}, "cut by block_bytes"),
         ({"weight": "w"}, "sample weights are read from"),
+        ({"label": "y"}, "columns of LIBSVM text have no names"),
+        ({"drop": ["a"]}, "columns of LIBSVM text have no names"),
         ({"memory": "lots"}, "no size in memory"),
         ({"block_bytes": "-3"}, "no size in memory"),
     ]:

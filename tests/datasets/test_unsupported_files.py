@@ -3,14 +3,18 @@
 import gzip
 import io
 import pickle
+import re
 import tarfile
+import tomllib
 import zipfile
 
 import numpy as np
 import pytest
 
 from majorant.datasets import open_source, read
+from majorant.datasets.formats import FORMATS
 from majorant.errors import DataFileError
+from tests import ROOT
 
 TABLE = "a,b,label\n1,2,x\n3,4.5,y\n"
 
@@ -69,6 +73,13 @@ FOREIGN = {
     "frame.npz": (PICKLE, "a pickle, which is never loaded"),
     "X.csv": (saved(np.save, np.eye(3)), "one array of numpy: save X and y together"),
     "paper.csv": (b"%PDF-1.7\n", "a PDF document"),
+    "empty.csv": (b"PK\x05\x06" + bytes(18), "an empty zip archive: unpack it"),
+    "data.7z": (b"7z\xbc\xaf\x27\x1c" + bytes(20), "a 7z archive: unpack it"),
+    "data.rar": (b"Rar!\x1a\x07" + bytes(20), "a RAR archive: unpack it"),
+    "data.h5": (b"\x89HDF\r\n\x1a\n" + bytes(20), "an HDF5 file: save its arrays"),
+    "data.sqlite": (b"SQLite format 3\0" + bytes(20), "an SQLite database: export the table"),
+    "data.xml": (b"\xef\xbb\xbf <?XML version='1.0'?>\n<rows/>\n", "an XML document: convert"),
+    "list.json": (b" [ [1, 2] ]\n", "looks like JSON"),
     "columns.csv": (b"PAR1\x15\0" + bytes(40), "a Parquet file: say format='parquet'"),
 }
 
@@ -96,6 +107,16 @@ def test_what_a_file_is_instead(write, name, label):
         assert str(caught.value).startswith(f"{path}: this ")
         assert sentence in str(caught.value)
         assert len(str(caught.value).splitlines()) == 1
+
+
+def test_every_kind_of_file_has_an_example_here():
+    text = (ROOT / "src" / "majorant" / "datasets" / "sniff.toml").read_text(encoding="utf-8")
+    for kind in tomllib.loads(text)["kind"]:
+        assert {"begins", "sentence"} <= set(kind) <= {"begins", "own", "sentence"}
+        assert kind.get("own", "npz") in FORMATS
+        heads = [content for content, sentence in FOREIGN.values() if sentence in kind["sentence"]]
+        heads = [gzip.decompress(head) if head[:2] == b"\x1f\x8b" else head for head in heads]
+        assert any(re.match(kind["begins"].encode(), head, re.DOTALL) for head in heads), kind
 
 
 @pytest.mark.parametrize("name", ["PAR1", "[a]", "{b}", "ARROW1", "<c>", "MATLAB 5"])

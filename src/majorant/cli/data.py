@@ -206,7 +206,7 @@ def open_data(
 
 def _known_by_name(name: str, memory: str | None, output: Output) -> Source:
     from majorant.datasets import REGISTRY, find, load, open_source
-    from majorant.datasets.sources.shards import DataSource
+    from majorant.datasets.sources.blocks import DataSource
 
     progress = output.options.talkative
     if memory is None:
@@ -216,7 +216,7 @@ def _known_by_name(name: str, memory: str | None, output: Output) -> Source:
 
 def _opened(source: str, memory: str | None, **options: Any) -> Source:
     from majorant.datasets import open_source, read
-    from majorant.datasets.sources.shards import DataSource
+    from majorant.datasets.sources.blocks import DataSource
 
     if memory is None:
         return DataSource(read(source, **options))

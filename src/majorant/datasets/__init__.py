@@ -6,8 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from majorant.datasets.catalogue import REGISTRY, DatasetInfo
-from majorant.datasets.data import Data
-from majorant.datasets.readers import read
+from majorant.datasets.readers import Data, read
 from majorant.datasets.registry import describe, find, load
 from majorant.datasets.writers import write_libsvm
 

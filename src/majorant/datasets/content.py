@@ -1,4 +1,4 @@
-"""The bytes of a file or of standard input, uncompressed, with their checksum."""
+"""The bytes of a file or of standard input, uncompressed, with their checksum; whether a file has changed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import lzma
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from typing import IO, Any, Self
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any
 
 from majorant.errors import DataFileError
 
-__all__ = ["COMPRESSIONS", "Content", "compression_of", "is_compressed"]
+__all__ = ["COMPRESSIONS", "Content", "Fingerprint", "compression_of", "hash_mismatch", "is_compressed"]
 
 
 def _gzip(file: IO[bytes], mode: str = "rb") -> gzip.GzipFile:
@@ -103,18 +106,15 @@ class Content(io.RawIOBase):
     def readall(self) -> bytes:
         return b"".join(self.chunks())
 
-    def chunks(self) -> Iterator[bytes]:
-        """All that is left, a megabyte at a time."""
-        while chunk := self._read(_CHUNK):
+    def chunks(self, size: int = _CHUNK) -> Iterator[bytes]:
+        """All that is left, `size` bytes at a time."""
+        while chunk := self._read(size):
             yield chunk
 
     def close(self) -> None:
         if not self.closed and self._opened is not None:
             self._opened.close()
         super().close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def _read(self, size: int) -> bytes:
         try:
@@ -148,3 +148,57 @@ class _Rejoined(io.RawIOBase):
         self._head = self._head[len(part) :]
         buffer[: len(part)] = part
         return len(part)
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """A file, and what tells whether it has changed."""
+
+    path: str
+    size: int
+    changed: int
+    """When it was, in nanoseconds."""
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str]) -> Fingerprint:
+        """Of the file as it is now."""
+        name = os.fspath(path)
+        try:
+            state = os.stat(name)
+        except FileNotFoundError:
+            raise DataFileError("there is no such file", name) from None
+        except OSError as error:
+            raise DataFileError(f"cannot be read ({error.strerror})", name) from None
+        return cls(name, state.st_size, state.st_mtime_ns)
+
+    def check(self) -> None:
+        """An error if it is another file now: blocks of both together would be rows of neither."""
+        if Fingerprint.of(self.path) != self:
+            raise DataFileError("the file has changed since it was opened: open it again", self.path)
+
+
+def hash_mismatch(path: Path, expected: Collection[str], most: int | None = None) -> str | None:
+    """What keeps a file's content from having one of the expected hashes, in words; None if it has.
+
+    Not more than `most` bytes of the uncompressed content are looked at. Hashes are remembered as long as the
+    process lives and the file stays as it is, since decompressing takes longer than training does on some of
+    these data.
+    """
+    try:
+        found = _content_sha256(Fingerprint.of(path), os.stat(path).st_ino, most)
+    except DataFileError as error:
+        return str(error)
+    if found in expected:
+        return None
+    return f"{path}: the content has sha256 {found} instead of {' or '.join(expected)}"
+
+
+@lru_cache(maxsize=256)
+def _content_sha256(fingerprint: Fingerprint, inode: int, most: int | None) -> str:
+    with Content(fingerprint.path) as content:
+        size = 0
+        for chunk in content.chunks():
+            size += len(chunk)
+            if most is not None and size > most:
+                raise DataFileError(f"the content is larger than {most} bytes", fingerprint.path)
+        return content.sha256

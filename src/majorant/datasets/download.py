@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from majorant.datasets.hashes import why_not
+from majorant.datasets.content import hash_mismatch
 from majorant.errors import DownloadError
 from majorant.files import atomic_write
 
@@ -101,66 +101,70 @@ def download(
     if urlsplit(url).scheme not in ("http", "https"):
         raise DownloadError(f"{url!r} is not an http or https address")
     expected = (sha256,) if isinstance(sha256, str) else tuple(sha256)
+    part = _Part(url, destination, most_bytes, report or (lambda done, total: None), timeout)
+
+    def downloader(url: str, output_file: str, pooch: Any) -> None:
+        os.unlink(output_file)  # a run that is killed from here on leaves the part alone
+        part.complete(tries, wait)
+        wrong = hash_mismatch(part.path, expected, most_bytes)
+        if wrong is not None:
+            part.remove()
+            raise DownloadError(f"{url} sent something else, which was removed ({wrong})")
+        try:  # the part keeps its own name, for a run that is killed before the last renaming
+            os.link(part.path, output_file)
+        except OSError:  # a file system without links
+            os.replace(part.path, output_file)
+
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(destination.parent):
-            part = _Part(url, destination, expected, most_bytes, report or _ignore, timeout)
-            if not destination.exists() or why_not(destination, expected, most_bytes) is not None:
+        with _lock(destination.parent):
+            if hash_mismatch(destination, expected, most_bytes) is not None:
                 destination.unlink(missing_ok=True)  # pooch would take it as it is
-                _retrieve(part, destination, tries, wait)
+                _retrieve(url, destination, downloader)
             part.remove()  # also what is left of a run that was killed just after the renaming
     except OSError as error:  # a full disk, a directory without permission
         raise DownloadError(f"{str(destination)!r} cannot be written ({error.strerror or error})") from None
     return destination
 
 
-def _ignore(done: int, total: int | None) -> None:
-    pass
-
-
-def _retrieve(part: _Part, destination: Path, tries: int, wait: float) -> None:
-    """Let pooch put the file into its place, once it is whole."""
+def _retrieve(url: str, destination: Path, downloader: Callable[..., None]) -> None:
+    """Let pooch put the file into its place; without pooch's messages, since users see our own progress."""
     import pooch
-
-    def downloader(url: str, output_file: str, pooch: Any) -> None:
-        os.unlink(output_file)  # a run that is killed from here on leaves the part alone
-        _try_again(part.fetch, tries, wait)
-        part.check()
-        part.hand_over(output_file)
 
     logger = pooch.get_logger()
     level = logger.level
-    logger.setLevel(logging.WARNING)  # the user sees our own progress
+    logger.setLevel(logging.WARNING)
     try:
-        pooch.retrieve(part.url, None, fname=destination.name, path=destination.parent, downloader=downloader)
+        pooch.retrieve(url, None, fname=destination.name, path=destination.parent, downloader=downloader)
     finally:
         logger.setLevel(level)
-
-
-def _try_again(fetch: Callable[[], None], tries: int, wait: float) -> None:
-    for number in range(1, tries + 1):
-        try:
-            return fetch()
-        except _CutError as error:
-            if number == tries:
-                times = "1 try" if tries == 1 else f"{tries} tries"
-                raise DownloadError(f"{error}, in {times}") from None
-            time.sleep(wait * 2 ** (number - 1))
 
 
 class _Part:
     """What has come of a file so far."""
 
-    def __init__(
-        self, url: str, destination: Path, expected: Collection[str], most: int | None, report: Report,
-        timeout: float,
-    ) -> None:  # fmt: skip
-        self.url, self.expected, self.most, self.report, self.timeout = url, expected, most, report, timeout
+    def __init__(self, url: str, destination: Path, most: int | None, report: Report, timeout: float) -> None:
+        self.url, self.most, self.report, self.timeout = url, most, report, timeout
         self.host = urlsplit(url).netloc
         self.path = destination.with_name(destination.name + ".part")
         self.note = destination.with_name(destination.name + ".part.json")
 
-    def fetch(self) -> None:
+    def complete(self, tries: int, wait: float) -> None:
+        """Fetch what is missing, in so many tries at most."""
+        for number in range(tries):
+            if number:
+                time.sleep(wait * 2 ** (number - 1))
+            try:
+                return self._fetch()
+            except _CutError as error:
+                failure = error
+        raise DownloadError(f"{failure}, in {tries} {'try' if tries == 1 else 'tries'}")
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self.note.unlink(missing_ok=True)
+
+    def _fetch(self) -> None:
         """Ask for what is missing; `_CutError` if not all of it came."""
         import requests
 
@@ -180,37 +184,58 @@ class _Part:
         except requests.RequestException as error:
             raise DownloadError(f"{self.url!r} cannot be asked for ({type(error).__name__})") from None
         with response:
-            version, have, mode = self._continuation(response, version, have)
+            if not (version and _goes_on(response, version, have)):
+                version, have = self._begin(response), 0
             try:
-                have = self._write(response.iter_content(PIECE), version, have, mode)
+                have = self._write(response.iter_content(PIECE), have, version.size)
             except requests.RequestException:
                 raise _CutError(f"{self.host} cut the connection, or went silent") from None
         if version.size is not None and have != version.size:
             raise _CutError(f"{self.host} cut the connection")
 
-    def _continuation(self, response: Any, version: _Version | None, have: int) -> tuple[_Version, int, str]:
-        """What an answer is a version of, after how many bytes it goes on, and how to open the part."""
-        status = response.status_code
-        if status == HTTPStatus.PARTIAL_CONTENT and version and _goes_on(response, version, have):
-            return version, have, "ab"
-        if status == HTTPStatus.OK:
-            return self._begin(response), 0, "wb"
+    def _version(self) -> _Version | None:
+        """What the bytes of an earlier try or run belong to, if they can be used."""
+        try:
+            version = _Version(**json.loads(self.note.read_text(encoding="utf-8")))
+            fits = version.size is None or self.path.stat().st_size <= version.size
+        except (OSError, ValueError, TypeError):
+            return None
+        return version if fits and version.url == self.url and isinstance(version.mark, str) else None
+
+    def _begin(self, response: Any) -> _Version:
+        """The version that is sent from its first byte on; an error if none is.
+
+        The bytes of another version are forgotten *before* the note of the new one is written.
+        """
+        status, headers = response.status_code, response.headers
         if status in (HTTPStatus.PARTIAL_CONTENT, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE):
             self.remove()
             raise _CutError(f"{self.host} sent another part of the file than the one asked for")
-        said = f"{self.host} answered {status} {response.reason or ''}".rstrip()
-        passing = status >= 500 or status in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
-        raise (_CutError if passing else DownloadError)(said)
+        if status != HTTPStatus.OK:
+            passing = status >= 500 or status in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+            kind = _CutError if passing else DownloadError
+            raise kind(f"{self.host} answered {status} {response.reason or ''}".rstrip())
+        self.remove()
+        length, mark = headers.get("Content-Length", ""), headers.get("ETag", "")
+        if not mark or mark.startswith("W/"):  # a weak one does not vouch for every byte
+            mark = headers.get("Last-Modified", "")
+        if headers.get("Content-Encoding", "identity") != "identity":  # compressed on the way, unasked
+            length = mark = ""
+        version = _Version(self.url, mark, int(length) if length.isdigit() else None)
+        if mark:  # without a mark the rest may belong to another version
+            with atomic_write(self.note) as file:
+                file.write(json.dumps(asdict(version)).encode())
+        return version
 
-    def _write(self, pieces: Iterable[bytes], version: _Version, have: int, mode: str) -> int:
-        """Add what comes to the part; how many bytes there are then."""
-        self._refuse_if_too_much(version.size or 0)
-        with open(self.path, mode) as file:
-            self.report(have, version.size)
+    def _write(self, pieces: Iterable[bytes], have: int, total: int | None) -> int:
+        """Add what comes to the bytes that are there; how many there are then."""
+        self._refuse_if_too_much(total or 0)
+        with open(self.path, "ab" if have else "wb") as file:
+            self.report(have, total)
             for piece in pieces:
                 file.write(piece)
                 have += len(piece)
-                self.report(have, version.size)
+                self.report(have, total)
                 if self.most is not None and have > self.most:
                     break
             file.flush()
@@ -223,59 +248,17 @@ class _Part:
             self.remove()
             raise DownloadError(f"{self.url} sends more than {self.most} bytes, too much for this file")
 
-    def _version(self) -> _Version | None:
-        """What the bytes of an earlier try or run belong to, if they can be used."""
-        try:
-            version = _Version(**json.loads(self.note.read_text(encoding="utf-8")))
-            fits = version.size is None or self.path.stat().st_size <= version.size
-        except (OSError, ValueError, TypeError):
-            return None
-        return version if fits and version.url == self.url and isinstance(version.mark, str) else None
-
-    def _begin(self, response: Any) -> _Version:
-        """Forget the bytes of another version *before* the note of the new one is written."""
-        self.remove()
-        headers = response.headers
-        length, mark = headers.get("Content-Length", ""), headers.get("ETag", "")
-        if not mark or mark.startswith("W/"):  # a weak one does not vouch for every byte
-            mark = headers.get("Last-Modified", "")
-        if headers.get("Content-Encoding", "identity") != "identity":  # compressed on the way, unasked
-            length = mark = ""
-        version = _Version(self.url, mark, int(length) if length.isdigit() else None)
-        if mark:  # without a mark the rest may belong to another version
-            with atomic_write(self.note) as file:
-                file.write(json.dumps(asdict(version)).encode())
-        return version
-
-    def check(self) -> None:
-        """Remove the part if it is not what it should be."""
-        wrong = why_not(self.path, self.expected, self.most)
-        if wrong is not None:
-            self.remove()
-            raise DownloadError(f"{self.url} sent something else, which was removed ({wrong})")
-
-    def hand_over(self, name: str) -> None:
-        """Give the part another name; it keeps its own, for a run that is killed before the last renaming."""
-        try:
-            os.link(self.path, name)
-        except OSError:  # a file system without links
-            os.replace(self.path, name)
-
-    def remove(self) -> None:
-        self.path.unlink(missing_ok=True)
-        self.note.unlink(missing_ok=True)
-
 
 def _goes_on(response: Any, version: _Version, have: int) -> bool:
     """Whether an answer begins with the first byte that is missing, in the version that the part is of."""
     found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
-    if not found or int(found[1]) != have:
+    if response.status_code != HTTPStatus.PARTIAL_CONTENT or not found or int(found[1]) != have:
         return False
     return found[2] == "*" or version.size is None or int(found[2]) == version.size
 
 
 @contextmanager
-def _alone(directory: Path) -> Iterator[None]:
+def _lock(directory: Path) -> Iterator[None]:
     """Let one process or thread at a time download into a directory; the others wait, and find a file there.
 
     The lock is on the directory itself, so it leaves nothing, and goes with the process that holds it,

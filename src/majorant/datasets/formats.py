@@ -16,7 +16,7 @@ from majorant.errors import MajorantError
 
 if TYPE_CHECKING:
     from majorant.datasets.content import Content
-    from majorant.datasets.wanted import Found, Wanted
+    from majorant.datasets.options import ReadOptions, ReadResult
     from majorant.rows.sources import Source
 
 __all__ = ["FORMATS", "Format", "checked_format", "format_by_name"]
@@ -28,7 +28,7 @@ class Format:
 
     name: str
     reader: tuple[str, ...]
-    """A module of `majorant.datasets`, its function of `Content` and `Wanted`, and further arguments."""
+    """A module of `majorant.datasets`, its function of `Content` and options, and further arguments."""
     suffixes: tuple[str, ...] = ()
     """Endings of names, besides that of its own name."""
     magic: bytes | None = None
@@ -38,20 +38,20 @@ class Format:
     table: bool = False
     """Whether columns have names."""
     source: tuple[str, str] | None = None
-    """A module and its source, of a path, `Wanted` and the size of a block; None: files are read whole."""
+    """A module and its source, of a path, options and the bytes of a block; None: files are read whole."""
     writer: tuple[str, str] | None = None
     """A module and its function of a path, X and y."""
 
-    def read(self, content: Content, wanted: Wanted) -> Found:
+    def read(self, content: Content, options: ReadOptions) -> ReadResult:
         """Read all rows."""
         module, function, *more = self.reader
-        found: Found = _imported(module, function)(content, wanted, *more)
+        found: ReadResult = _imported(module, function)(content, options, *more)
         return found
 
-    def open(self, path: str, wanted: Wanted, block_bytes: int) -> Source:
+    def open(self, path: str, options: ReadOptions, block_bytes: int) -> Source:
         """Open a file that is read block by block."""
         assert self.source is not None
-        source: Source = _imported(*self.source)(path, wanted, block_bytes)
+        source: Source = _imported(*self.source)(path, options, block_bytes)
         return source
 
     def write(self, path: str | os.PathLike[str], X: Any, y: Any, *, overwrite: bool) -> None:
@@ -71,14 +71,14 @@ FORMATS: dict[str, Format] = {
         Format("tsv", ("text_tables", "read_text_table", "\t"), table=True),
         Format(
             "parquet", ("arrow_tables", "read_arrow_table", "parquet"), (".pq",), b"PAR1", "a Parquet file",
-            table=True, source=("sources.parquet", "ParquetSource"),
+            table=True, source=("arrow_tables", "ParquetSource"),
         ),
         Format(
             "arrow", ("arrow_tables", "read_arrow_table", "arrow"), (".feather", ".ipc"), b"ARROW1",
             "an Arrow file", table=True,
         ),
-        Format("npz", ("arrays", "read_npz")),
-        Format("mat", ("arrays", "read_mat"), magic=b"MATLAB 5", title="a MATLAB file"),
+        Format("npz", ("arrays", "read_arrays", "npz")),
+        Format("mat", ("arrays", "read_arrays", "mat"), magic=b"MATLAB 5", title="a MATLAB file"),
     )
 }  # fmt: skip
 

@@ -14,35 +14,37 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from majorant.datasets.content import Content
 from majorant.datasets.labels import labels_from_array
-from majorant.datasets.wanted import Found, Wanted
+from majorant.datasets.options import ReadOptions, ReadResult
 from majorant.errors import DataFileError
 
-__all__ = ["Parser", "read_libsvm", "whole_lines"]
+__all__ = ["Parser", "check_no_names", "read_libsvm"]
 
 MOST_FEATURES = 2**31 - 1
 
 
-def read_libsvm(content: Content, wanted: Wanted) -> Found:
+def read_libsvm(content: Content, options: ReadOptions) -> ReadResult:
     """The rows as a CSR array with sorted indices, the labels."""
-    if wanted.label is not None or wanted.drop:
+    check_no_names(options, content.path)
+    return Parser(content.path, options).read(content.chunks())
+
+
+def check_no_names(options: ReadOptions, path: str) -> None:
+    """An error if columns are named: LIBSVM text has no names."""
+    if options.label is not None or options.drop:
         raise DataFileError(
             "the columns of LIBSVM text have no names: label and drop are for tables (format= says what a "
-            "file is)", content.path,
+            "file is)", path,
         )  # fmt: skip
-    parser = Parser(content.path, wanted)
-    for text in whole_lines(content.chunks()):
-        parser.feed(text)
-    return parser.finish()
 
 
-def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The same bytes, cut at line ends; the last line gets one if it has none."""
     pending: list[bytes] = []
     for chunk in chunks:
@@ -55,48 +57,87 @@ def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield rest + b"\n"
 
 
-class Parser:
-    """Takes whole lines, a piece of text at a time, and puts together what they say.
+class Piece(NamedTuple):
+    """Some rows: row r has the entries stops[r - 1] to stops[r]."""
 
-    `lines` are those before the first piece, and `labelled` says whether they begin with labels, if that is
-    known: for a text that is read from the middle.
+    labels: NDArray[np.float64]
+    """None are there if the text has no labels."""
+    stops: NDArray[np.int64]
+    columns: NDArray[np.int32]
+    values: NDArray[np.float64]
+
+
+class Parser:
+    """Reads a text, a chunk at a time.
+
+    `lines` are those before the text, and `labelled` says whether lines begin with labels, if that is known:
+    for a text that is read from the middle.
     """
 
-    def __init__(self, path: str, wanted: Wanted, *, lines: int = 0, labelled: bool | None = None) -> None:
+    def __init__(
+        self, path: str, options: ReadOptions, *, lines: int = 0, labelled: bool | None = None
+    ) -> None:
         from majorant.datasets import decimals, libsvm_kernels
 
         self._kernels, self._powers = libsvm_kernels, decimals.powers_of_five()
-        self.path, self.wanted = path, wanted
-        self.labelled: bool | None = True if wanted.labelled else labelled
-        self.lines, self.widest = lines, 0
-        self._undecided: list[bytes] = []
-        self._rows = self._entries = 0
-        self._labels, self._stops, self._columns, self._values = ([] for _ in range(4))  # type: ignore[var-annotated]
+        self.path, self.options = path, options
+        self.labelled: bool | None = True if options.labelled else labelled
+        self.lines, self.bytes, self.widest = lines, 0, 0
+        """How many lines and bytes have been read, and one more than the largest column."""
         self._room = 0
 
-    def feed(self, text: bytes) -> None:
-        if self.labelled is None:
-            # Comments and empty lines wait for the first row, which says what to make of them.
-            self._undecided.append(text)
-            self.labelled = _first_token_is_a_label(text)
-            if self.labelled is None:
-                return
-            text = b"".join(_emptied(self._undecided))
-        self._parse(text)
+    def read(self, chunks: Iterable[bytes]) -> ReadResult:
+        """All rows."""
+        import scipy.sparse as sp
 
-    def _parse(self, text: bytes) -> None:
+        labels, stops, columns, values = ([] for _ in range(4))
+        n_rows = n_entries = 0
+        for piece in self.pieces(chunks):
+            labels.append(piece.labels)
+            stops.append(piece.stops + n_entries)
+            columns.append(piece.columns)
+            values.append(piece.values)
+            n_rows += len(piece.stops)
+            n_entries += len(piece.values)
+        if not n_rows:
+            raise DataFileError("there are no rows in this file", self.path)
+        features = self.options.features or self.widest
+        if not features:
+            raise DataFileError("no row has a feature", self.path)
+        kind = np.int32 if n_entries <= np.iinfo(np.int32).max else np.int64
+        starts = np.concatenate([[0], _joined(stops)]).astype(kind)
+        indices = _joined(columns).astype(kind, copy=False)
+        X = sp.csr_array((_joined(values), indices, starts), shape=(n_rows, features), copy=False)
+        X.has_canonical_format = True
+        if self.options.labelled is False or not self.labelled:
+            return ReadResult(X, None)
+        return ReadResult(X, labels_from_array(_joined(labels)))
+
+    def pieces(self, chunks: Iterable[bytes]) -> Iterator[Piece]:
+        """The rows, some at a time."""
+        waiting: list[bytes] = []
+        for text in _whole_lines(chunks):
+            # Comments and empty lines wait for the first row, which says what to make of them.
+            waiting.append(text)
+            if self.labelled is None:
+                self.labelled = _first_token_is_a_label(text)
+            if self.labelled is not None:
+                yield self._parse(b"".join(waiting))
+                waiting.clear()
+        if waiting:
+            yield self._parse(b"".join(waiting))
+
+    def _parse(self, text: bytes) -> Piece:
         k = self._kernels
         self._make_room(len(text))
         labels, stops, columns, values, hard = self._buffers
-        counts = np.zeros(6, dtype=np.int64)
-        base = 0 if self.wanted.zero_based else 1
-        features = MOST_FEATURES if self.wanted.features is None else self.wanted.features
-        error = k.parse(
+        base = 0 if self.options.zero_based else 1
+        features = self.options.features or MOST_FEATURES
+        error, place, n_rows, n_entries, n_hard, n_lines, widest = k.parse(
             np.frombuffer(text, dtype=np.uint8), self.labelled is not False, base, features, self._powers,
-            labels, stops, columns, values, hard, counts,
+            labels, stops, columns, values, hard,
         )  # fmt: skip
-        rows, entries = counts[k.ROWS], counts[k.ENTRIES]
-        for entry, start, stop in hard[: counts[k.HARDS]].tolist():
+        for entry, start, stop in hard[:n_hard].tolist():
             value = float(text[start:stop])
             if entry < 0:
                 labels[-1 - entry] = value
@@ -107,45 +148,14 @@ class Parser:
                 if math.isinf(value):
                     self._fail(text, start, k.VALUE_SIZE)
         if error != k.FINE:
-            self._fail(text, int(counts[k.PLACE]), error)
-        if self.labelled is not False:
-            self._labels.append(labels[:rows].copy())
-        self._stops.append(stops[:rows] + self._entries)
-        self._columns.append(columns[:entries].copy())
-        self._values.append(values[:entries].copy())
-        self._rows += int(rows)
-        self._entries += int(entries)
-        self.lines += int(counts[k.LINES])
-        self.widest = max(self.widest, int(counts[k.WIDEST]))
-
-    def drain(self) -> tuple[NDArray[np.float64], int, int]:
-        """The labels, rows and entries since the last time, of which nothing is kept."""
-        labels = np.concatenate([np.zeros(0), *self._labels])
-        rows, entries = self._rows, self._entries
-        for pieces in (self._labels, self._stops, self._columns, self._values):
-            pieces.clear()
-        self._rows = self._entries = 0
-        return labels, rows, entries
-
-    def finish(self) -> Found:
-        import scipy.sparse as sp
-
-        if self._undecided:
-            self._parse(b"".join(_emptied(self._undecided)))
-        if not self._rows:
-            raise DataFileError("there are no rows in this file", self.path)
-        features = self.widest if self.wanted.features is None else self.wanted.features
-        if not features:
-            raise DataFileError("no row has a feature", self.path)
-        kind = np.int32 if self._entries <= np.iinfo(np.int32).max else np.int64
-        starts = np.concatenate([[0], *_emptied(self._stops)]).astype(kind)
-        columns = np.concatenate(_emptied(self._columns)).astype(kind, copy=False)
-        values = np.concatenate(_emptied(self._values))
-        X = sp.csr_array((values, columns, starts), shape=(self._rows, features), copy=False)
-        X.has_canonical_format = True
-        if self.wanted.labelled is False or not self._labels:
-            return Found(X, None, None)
-        return Found(X, labels_from_array(np.concatenate(_emptied(self._labels))), None)
+            self._fail(text, place, error)
+        self.lines += n_lines
+        self.bytes += len(text)
+        self.widest = max(self.widest, widest)
+        return Piece(
+            labels[: 0 if self.labelled is False else n_rows].copy(), stops[:n_rows].copy(),
+            columns[:n_entries].copy(), values[:n_entries].copy(),
+        )  # fmt: skip
 
     def _make_room(self, size: int) -> None:
         """Buffers for whatever a text of this size may hold; the kernel says why this is enough."""
@@ -195,15 +205,15 @@ class Parser:
         if error == k.INDEX and token.startswith(b"qid:"):
             return "query ids (qid:) are for ranking: remove them"
         if error == k.INDEX:
-            return f"{shown} is no index:value pair: indices count from {0 if self.wanted.zero_based else 1}"
+            return f"{shown} is no index:value pair: indices count from {0 if self.options.zero_based else 1}"
         return self._explain_index(token.partition(b":")[0].decode()[:40], too_large=error == k.INDEX_SIZE)
 
     def _explain_index(self, index: str, *, too_large: bool) -> str:
-        if too_large and self.wanted.features is not None:
-            return f"the index {index} is beyond the {self.wanted.features} features that are expected"
+        if too_large and self.options.features is not None:
+            return f"the index {index} is beyond the {self.options.features} features that are expected"
         if too_large:
             return f"the index {index} is too large: there can be at most {MOST_FEATURES} features"
-        if int(index) == 0 and not self.wanted.zero_based:
+        if int(index) == 0 and not self.options.zero_based:
             return (
                 "the index 0, but indices count from 1: if those of this file count from 0, say "
                 "zero_based=True (--zero-based)"
@@ -239,8 +249,8 @@ def _first_token_is_a_label(text: bytes) -> bool | None:
     return None if token is None else b":" not in token[1]
 
 
-def _emptied(pieces: list[Any]) -> list[Any]:
-    """A copy of the list, which is left empty, so that the pieces live no longer than the copy."""
-    taken = pieces[:]
-    pieces.clear()
-    return taken
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """All of them in one array; the list is left empty, so that the parts live no longer than necessary."""
+    joined = np.concatenate(parts)
+    parts.clear()
+    return joined

@@ -18,10 +18,6 @@ FINE, LABEL, LABEL_SIZE, INDEX, INDEX_ORDER, INDEX_SIZE, PAIR, VALUE, VALUE_SIZE
 )
 """What is wrong with a text, if anything."""
 
-ROWS, ENTRIES, HARDS, LINES, WIDEST, PLACE = range(6)
-"""Where `counts` has what: the rows, entries, hard numbers and lines so far, one more than the largest
-column, and where the error is."""
-
 LARGEST_LABEL = 2.0**53 - 1.0  # beyond, whole numbers are rounded to others
 
 
@@ -37,12 +33,14 @@ def parse(
     columns: NDArray[np.int32],
     values: NDArray[np.float64],
     hard: NDArray[np.int64],
-    counts: NDArray[np.int64],
-) -> int:
+) -> tuple[int, int, int, int, int, int, np.int64]:
     """Read the lines of a text up to its end or its first error.
 
     Indices count from `base` and columns must be below `features`. Row r has the entries up to stops[r]. A
     hard number is (entry, start, stop), the entry being -1 - r if it is the label of row r.
+
+    Returns the error and its place, the numbers of rows, entries, hard numbers and lines, and one more than
+    the largest column.
     """
     i = rows = entries = hards = lines = 0
     widest = np.int64(0)
@@ -133,6 +131,4 @@ def parse(
             i += 1
         i += 1
         lines += 1
-    counts[ROWS], counts[ENTRIES], counts[HARDS], counts[LINES] = rows, entries, hards, lines
-    counts[WIDEST], counts[PLACE] = widest, i
-    return error
+    return error, i, rows, entries, hards, lines, widest

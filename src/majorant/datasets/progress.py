@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from types import TracebackType
 from typing import Any, Self, TextIO
 
 __all__ = ["TransferProgress"]
@@ -48,24 +47,15 @@ class TransferProgress:
             self._bar.update(self._task, completed=done, total=total)
         elif time.monotonic() - self._shown >= BETWEEN_LINES:
             self._shown = time.monotonic()
-            share = f" of {_size(total)} ({done / total:.0%})" if total else ""
-            self._line(f"{self.name}: {_size(done)}{share}")
+            share = f" of {total / 1e6:.1f} MB ({done / total:.0%})" if total else ""
+            self._line(f"{self.name}: {done / 1e6:.1f} MB{share}")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
     def _line(self, text: str) -> None:
         print(text, file=self.stream, flush=True)
-
-
-def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 1e6:.1f} MB"
 
 
 def _make_bar(stream: TextIO) -> Any:

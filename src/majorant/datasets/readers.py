@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
 
 from majorant.datasets.content import Content
-from majorant.datasets.data import Data
-from majorant.datasets.foreign import explained
 from majorant.datasets.formats import FORMATS, checked_format, format_by_name
-from majorant.datasets.wanted import Wanted
+from majorant.datasets.options import ReadOptions
+from majorant.datasets.sniff import explained_errors
 from majorant.errors import DataFileError
 
-__all__ = ["read"]
+__all__ = ["Data", "read", "read_file"]
+
+
+@dataclass(frozen=True)
+class Data:
+    """A table of features, its labels if it has any, and where it came from."""
+
+    X: Any
+    """A float64 array or `scipy.sparse.csr_array` (n_rows, n_features)."""
+    y: NDArray[Any] | None
+    """Labels: integers where all of them are, else floats or strings; None if the file has none."""
+    feature_names: tuple[str, ...] | None
+    """The names of the columns, where the file has names."""
+    source: str
+    """The file or name that was read, as the user gave it."""
+    sha256: str
+    """Of the content, uncompressed."""
+    label: str | None = None
+    """The name of the column that the labels come from, where it has a name."""
 
 
 def read(
@@ -90,13 +111,18 @@ def read(
     >>> data.y.tolist(), data.feature_names
     (['setosa', 'virginica'], ('width', 'length'))
     """
+    return read_file(
+        source, format, ReadOptions(label, labelled, features, drop, zero_based, header, columns)
+    )
+
+
+def read_file(source: str | os.PathLike[str], format: str | None, options: ReadOptions) -> Data:
+    """`read`, with the options together."""
     kind = checked_format(format) or format_by_name(source)
-    wanted = Wanted(label, labelled, features, drop, zero_based, header, columns)
     with Content(source) as content:
-        try:
-            found = FORMATS[kind].read(content, wanted)
-        except DataFileError as error:
-            raise explained(error, content.head, kind) from error.__cause__
-        if features is not None and found.X.shape[1] != features:
-            raise DataFileError(f"{found.X.shape[1]} features, where {features} are expected", content.path)
+        with explained_errors(content, kind):
+            found = FORMATS[kind].read(content, options)
+        width = found.X.shape[1]
+        if options.features not in (None, width):
+            raise DataFileError(f"{width} features, where {options.features} are expected", content.path)
         return Data(found.X, found.y, found.feature_names, os.fspath(source), content.sha256, found.label)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from majorant.datasets.catalogue import REGISTRY, DatasetInfo
-from majorant.datasets.data import Data
-from majorant.datasets.hashes import why_not
+from majorant.datasets.content import hash_mismatch
+from majorant.datasets.readers import Data
 from majorant.errors import DataFileError, DownloadError
 
 __all__ = ["describe", "find", "load"]
@@ -80,20 +80,22 @@ def find(name: str, *, download: bool = True, progress: bool = True) -> Path:
     wrong: list[str] = []
     for place in (directory, cache):
         for path in _candidates(info, place):
-            problem = why_not(path, info.hashes, info.most_bytes)
+            problem = hash_mismatch(path, info.hashes, info.most_bytes)
             if problem is None:
                 return path
             wrong.append(f"{problem}, so it is not {name}")
         # What is wrong in the user's own directory is his to put right; the cache is ours to replace.
         if wrong and place == directory:
             raise DataFileError(f"{wrong[0]}: replace the file, or remove it")
-    if info.address is None or not download:
-        raise DataFileError(wrong[0] if wrong else _missing(info, directory or cache))
-    try:
-        return _downloaded(info, cache, progress)
-    except DownloadError as error:
-        failure = f" and could not be downloaded ({error})"
-        raise DataFileError(_missing(info, directory or cache, failure)) from None
+    failure = ""
+    if info.address and download:
+        try:
+            return _downloaded(info, info.address, cache, progress)
+        except DownloadError as error:
+            failure = f" and could not be downloaded ({error})"
+    elif wrong:
+        raise DataFileError(wrong[0])
+    raise DataFileError(_missing(info, directory or cache, failure))
 
 
 def describe() -> list[dict[str, Any]]:
@@ -107,21 +109,18 @@ def describe() -> list[dict[str, Any]]:
         `size` is in bytes, uncompressed; `where` is a path, or "not here".
     """
     places = (_data_directory(), _cache())
-    rows = []
-    for info in REGISTRY.values():
-        paths = [path for place in places for path in _candidates(info, place)]
-        rows.append(
-            {
-                "name": info.name,
-                "rows": info.n_rows,
-                "features": info.n_features,
-                "classes": info.n_classes,
-                "size": info.size,
-                "task": info.task,
-                "where": str(paths[0]) if paths else "not here",
-            }
-        )
-    return rows
+    return [
+        {
+            "name": info.name,
+            "rows": info.n_rows,
+            "features": info.n_features,
+            "classes": info.n_classes,
+            "size": info.size,
+            "task": info.task,
+            "where": next((str(path) for place in places for path in _candidates(info, place)), "not here"),
+        }
+        for info in REGISTRY.values()
+    ]
 
 
 def _record(name: str) -> DatasetInfo:
@@ -155,31 +154,25 @@ def _candidates(info: DatasetInfo, directory: Path | None) -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def _downloaded(info: DatasetInfo, cache: Path, progress: bool) -> Path:
+def _downloaded(info: DatasetInfo, address: str, cache: Path, progress: bool) -> Path:
     from majorant.datasets.download import download
     from majorant.datasets.progress import TransferProgress
 
-    assert info.address is not None
-    destination = cache / _published_name(info.address)
-    shown = TransferProgress(info.name, info.address) if progress else nullcontext()
-    with shown as report:
-        return download(info.address, destination, info.hashes, info.most_bytes, report=report)
+    with TransferProgress(info.name, address) if progress else nullcontext() as report:
+        destination = cache / _published_name(address)
+        return download(address, destination, info.hashes, info.most_bytes, report=report)
 
 
 def _published_name(address: str) -> str:
     return address.rsplit("/", 1)[-1]
 
 
-def _missing(info: DatasetInfo, place: Path, failure: str = "") -> str:
+def _missing(info: DatasetInfo, place: Path, failure: str) -> str:
     """Which file to put where."""
+    file, source = info.files[0], f"{info.origin}; no address is known where this file is published"
     if info.address:
-        file = _published_name(info.address).removesuffix(".bz2")
-        source = f"from {info.address}"
-    else:
-        file = info.files[0]
-        source = f"{info.origin}; no address is known where this file is published"
+        file, source = _published_name(info.address).removesuffix(".bz2"), f"from {info.address}"
+    where = f"into {str(place)!r}, or name a directory that holds it by {VARIABLE}"
     if os.environ.get(VARIABLE):
         where = f"into {str(place)!r}, the directory that {VARIABLE} names"
-    else:
-        where = f"into {str(place)!r}, or name a directory that holds it by {VARIABLE}"
     return f"{info.name} is not on this machine{failure}: put {file} or {file}.bz2 ({source}) {where}"

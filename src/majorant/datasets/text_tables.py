@@ -22,7 +22,7 @@ import numpy as np
 
 from majorant.datasets.content import Content
 from majorant.datasets.labels import labels_from_text
-from majorant.datasets.wanted import Found, Wanted, choose_columns
+from majorant.datasets.options import ReadOptions, ReadResult, choose_columns
 from majorant.errors import DataFileError
 from majorant.text import DECIMAL
 
@@ -32,11 +32,11 @@ _COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?")
 _MISSING = ("", "na", "nan", "null", "none", "n/a", "?")
 
 
-def read_text_table(content: Content, wanted: Wanted, separator: str) -> Found:
+def read_text_table(content: Content, options: ReadOptions, separator: str) -> ReadResult:
     """The columns as a dense array, the labels, the names."""
     records = _Records(content, separator)
     try:
-        return _read(records, wanted)
+        return _read(records, options)
     except csv.Error as error:
         message = str(error)
         if "unexpected end" in message:
@@ -44,19 +44,17 @@ def read_text_table(content: Content, wanted: Wanted, separator: str) -> Found:
         raise DataFileError(f"not a well-formed table: {message}", records.path, records.line) from None
 
 
-def _read(records: _Records, wanted: Wanted) -> Found:
+def _read(records: _Records, options: ReadOptions) -> ReadResult:
     first = next(records, None)
     if first is None:
         raise DataFileError("there are no rows in this file", records.path)
-    names = _names(first, records, wanted)
-    label, features = choose_columns(names, wanted, records.path, records.line if wanted.header else None)
+    names = _names(first, records, options)
+    label, features = choose_columns(names, options, records.path, records.line if options.header else None)
     pick = itemgetter(*features) if len(features) > 1 else lambda row: (row[features[0]],)
     values, labels = array("d"), []
-    row: list[str] | None = next(records, None) if wanted.header else first
-    while row is not None:
+    for row in records if options.header else chain([first], records):
         if len(row) != len(names):
             if not row and len(names) > 1:
-                row = next(records, None)
                 continue
             if row or len(names) > 1:
                 records.fail(f"{len(row)} fields, where the first line has {len(names)}", None)
@@ -73,23 +71,19 @@ def _read(records: _Records, wanted: Wanted) -> Found:
             labels.append(row[label].strip())
             if labels[-1].lower() in _MISSING[:3]:
                 records.fail(f"the label (column {names[label]!r}) is missing", label)
-        row = next(records, None)
     if not values:
         raise DataFileError("there are no rows in this file", records.path)
     X = np.frombuffer(values, dtype=np.float64).reshape(-1, len(features))
-    feature_names = tuple(names[j] for j in features) if wanted.header else None
-    if label is None or wanted.labelled is False:
-        return Found(X, None, feature_names)
-    label_name = names[label] if wanted.header else None
-    try:
-        return Found(X, labels_from_text(labels), feature_names, label_name)
-    except ValueError as error:
-        raise DataFileError(str(error), records.path) from None
+    feature_names = tuple(names[j] for j in features) if options.header else None
+    if label is None or options.labelled is False:
+        return ReadResult(X, None, feature_names)
+    label_name = names[label] if options.header else None
+    return ReadResult(X, labels_from_text(labels, records.path), feature_names, label_name)
 
 
-def _names(first: list[str], records: _Records, wanted: Wanted) -> list[str]:
-    if not wanted.header:
-        if isinstance(wanted.label, str) or (wanted.label is None and wanted.labelled):
+def _names(first: list[str], records: _Records, options: ReadOptions) -> list[str]:
+    if not options.header:
+        if isinstance(options.label, str) or (options.label is None and options.labelled):
             raise DataFileError(
                 "without a header, label= (--label) must be the number of the label's column: 0 is the "
                 "first, -1 the last", records.path,

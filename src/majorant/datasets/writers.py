@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import PurePath
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,14 +50,12 @@ def write_libsvm(path: str | os.PathLike[str], X: Any, y: ArrayLike, *, overwrit
     X, y = _entries(X), _numeric_labels(y)
     if X.shape[0] != len(y) or not len(y):
         raise MajorantError(f"{X.shape[0]} rows and {len(y)} labels: there must be as many, and at least one")
-    compressed = COMPRESSIONS.get(PurePath(path).suffix.lower(), _as_it_is)
-    with atomic_write(path, overwrite=overwrite) as file, compressed(file, "wb") as stream:
-        for text in _texts(X, y):
-            stream.write(text)
-
-
-def _as_it_is(file: BinaryIO, mode: str) -> AbstractContextManager[BinaryIO]:
-    return nullcontext(file)
+    compress = COMPRESSIONS.get(PurePath(path).suffix.lower())
+    with (
+        atomic_write(path, overwrite=overwrite) as file,
+        compress(file, "wb") if compress else nullcontext(file) as stream,
+    ):
+        stream.writelines(_texts(X, y))
 
 
 def _entries(X: Any) -> Any:

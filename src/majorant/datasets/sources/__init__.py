@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from majorant.datasets.content import Content, is_compressed
-from majorant.datasets.foreign import explained
 from majorant.datasets.formats import FORMATS, checked_format, format_by_name
-from majorant.datasets.wanted import Wanted
+from majorant.datasets.options import ReadOptions
+from majorant.datasets.readers import read_file
+from majorant.datasets.sniff import explained_errors
+from majorant.datasets.sources.blocks import ChainSource, DataSource, FileSource
+from majorant.datasets.sources.libsvm_text import LibsvmSource
 from majorant.errors import DataFileError, MajorantError
 from majorant.rows.sources import BLOCK_BYTES, DEFAULT_MEMORY, Source, from_arrays, from_blocks, n_bytes
 
@@ -90,130 +93,83 @@ def open_source(
     >>> source.n_blocks, source.n_features
     (1, 3)
     """
-    size = None if block_bytes is None else n_bytes(block_bytes)
-    cuts = Cuts(rows_per_block, size, n_bytes(memory))
     if rows_per_block is not None and rows_per_block < 1:
         raise MajorantError(f"rows_per_block={rows_per_block!r} must be at least 1")
-    checked_format(format)
-    wanted = Wanted(label, labelled, features, drop, zero_based, header, columns, weight)
+    block_size = BlockSize(
+        rows_per_block, None if block_bytes is None else n_bytes(block_bytes), n_bytes(memory)
+    )
+    options = ReadOptions(label, labelled, features, drop, zero_based, header, columns, weight)
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     if not paths:
         raise MajorantError("there is no file in the list of files to open")
-    parts = [_open(os.fspath(each), format, wanted, cuts) for each in paths]
+    parts = [_open(os.fspath(each), format, options, block_size) for each in paths]
     source = parts[0] if len(parts) == 1 else _chain(parts)
-    source.memory = cuts.memory
+    source.memory = block_size.memory
     return source
 
 
 @dataclass(frozen=True)
-class Cuts:
-    """How large blocks are to be, as far as the user has said so."""
+class BlockSize:
+    """How large blocks are to be."""
 
     rows: int | None
-    size: int | None
+    """As the user has said."""
+    given_bytes: int | None
+    """As the user has said."""
     memory: int
 
     @property
-    def block_bytes(self) -> int:
+    def bytes(self) -> int:
         """About how many bytes a block may have."""
-        return self.size or min(BLOCK_BYTES, self.memory // LEAST_BLOCKS)
+        return self.given_bytes or min(BLOCK_BYTES, self.memory // LEAST_BLOCKS)
 
     def dense_rows(self, row_bytes: int, n_features: int) -> int:
         """How many rows of a dense matrix make a block.
 
         Some answers of a block are matrices of all pairs of features: it should be larger than they are.
         """
-        rows = self.block_bytes // row_bytes
-        if self.size is None:
+        rows = self.bytes // row_bytes
+        if self.given_bytes is None:
             rows = max(rows, min(2 * n_features, self.memory // LEAST_BLOCKS // row_bytes))
         return self.rows or max(rows, 1)
 
 
-def _open(path: str, format: str | None, wanted: Wanted, cuts: Cuts) -> Source:
+def _open(path: str, format: str | None, options: ReadOptions, block_size: BlockSize) -> Source:
     where = Path(path)
     if format is None and (where.is_dir() or where.suffix.lower() == ".npy"):
-        return _open_arrays(where, wanted, cuts)
-    kind = format or format_by_name(path)
-    compressed = path != "-" and is_compressed(path)
-    if wanted.weight is not None and (kind != "parquet" or compressed or path == "-"):
-        raise DataFileError("sample weights are read from .npy and Parquet files only", path)
-    if cuts.rows is not None:
-        raise DataFileError("rows_per_block is for .npy files: others are cut by block_bytes", path)
-    if path == "-":
-        return _standard_input(format, wanted, cuts)
-    if FORMATS[kind].source is not None and not compressed:
-        try:
-            return FORMATS[kind].open(path, wanted, cuts.block_bytes)
-        except DataFileError as error:
-            with Content(path) as content:
-                raise explained(error, content.head, kind) from error.__cause__
-    from majorant.datasets.sources.shards import FileSource
+        from majorant.datasets.sources.npy import open_arrays
 
-    if where.stat().st_size > cuts.memory // 2:
+        return open_arrays(where, options, block_size)
+    kind = checked_format(format) or format_by_name(path)
+    compressed = path != "-" and is_compressed(path)
+    if options.weight is not None and (kind != "parquet" or compressed or path == "-"):
+        raise DataFileError("sample weights are read from .npy and Parquet files only", path)
+    if block_size.rows is not None:
+        raise DataFileError("rows_per_block is for .npy files: others are cut by block_bytes", path)
+    too_large = f"too large for memory={block_size.memory / 1e6:,.3g} MB"
+    if path == "-":  # what can be read only once is kept
+        source = DataSource(read_file(path, format, options))
+        if source.load(0).nbytes > block_size.memory // 2:
+            raise DataFileError(
+                f"standard input is kept whole, and these rows are {too_large}: write them to a file first",
+                "<stdin>",
+            )
+        return source
+    if FORMATS[kind].source is not None and not compressed:
+        with Content(path) as content, explained_errors(content, kind):
+            return FORMATS[kind].open(path, options, block_size.bytes)
+    if where.stat().st_size > block_size.memory // 2:
         raise DataFileError(
-            f"{'compressed files' if compressed else f'{kind} files'} are read whole, and this one is too "
-            f"large for memory={cuts.memory / 1e6:,.3g} MB: split it, or save it as .npy, Parquet or LIBSVM "
-            "text",
+            f"{'compressed files' if compressed else f'{kind} files'} are read whole, and this one is "
+            f"{too_large}: split it, or save it as .npy, Parquet or LIBSVM text",
             path,
         )
-    return FileSource(path, {"format": format, **wanted.for_read})
-
-
-def _standard_input(format: str | None, wanted: Wanted, cuts: Cuts) -> Source:
-    """What can be read only once is kept, and has to fit into the memory as any block has."""
-    from majorant.datasets.readers import read
-    from majorant.datasets.sources.shards import DataSource
-
-    source = DataSource(read("-", format=format, **wanted.for_read))
-    if source.load(0).nbytes > cuts.memory // 2:
-        raise DataFileError(
-            "standard input is kept whole, and these rows are too many for "
-            f"memory={cuts.memory / 1e6:,.3g} MB: write them to a file first",
-            "<stdin>",
-        )
-    return source
-
-
-def _open_arrays(path: Path, wanted: Wanted, cuts: Cuts) -> Source:
-    from majorant.datasets.sources.npy import CsrFilesSource, NpyFile, NpySource
-
-    directory = path if path.is_dir() else path.parent
-    if wanted.drop:
-        raise DataFileError("the columns of an array have no names: drop is for tables", path)
-    y = _labels_beside(directory, path, wanted)
-    labels, weights = (None if file is None else NpyFile.open(file) for file in (y, wanted.weight))
-    if path.is_dir() and (path / "indptr.npy").exists():
-        return CsrFilesSource(
-            path, labels, weights, features=wanted.features, block_bytes=cuts.block_bytes,
-            rows_per_block=cuts.rows,
-        )  # fmt: skip
-    matrix = NpyFile.open(path / "X.npy" if path.is_dir() else path)
-    width = matrix.shape[1] if len(matrix.shape) > 1 else 1
-    source = NpySource(matrix, labels, weights, cuts.dense_rows(matrix.row_bytes + 16, width))
-    if wanted.features not in (None, source.n_features):
-        raise DataFileError(f"{source.n_features} features, where {wanted.features} are expected", path)
-    return source
-
-
-def _labels_beside(directory: Path, path: Path, wanted: Wanted) -> Path | None:
-    if wanted.labelled is False:
-        return None
-    if wanted.label is not None:
-        return Path(str(wanted.label))
-    beside = directory / "y.npy"
-    if beside.exists():
-        return beside
-    if wanted.labelled:
-        raise DataFileError("where are the labels? There is no y.npy beside it: say label='file.npy'", path)
-    return None
+    return FileSource(path, format, options)
 
 
 def _chain(parts: Sequence[Source]) -> Source:
-    from majorant.datasets.sources.libsvm_text import LibsvmSource
-    from majorant.datasets.sources.shards import ChainSource
-
     widest = max(part.n_features for part in parts)
     for part in parts:
         if isinstance(part, LibsvmSource):
-            part.widen(widest)
+            part.n_features = widest
     return ChainSource(parts)
