@@ -20,10 +20,13 @@ from markupsafe import escape
 from majorant.cli import run as command
 from majorant.errors import MajorantError, OutputError
 from majorant.experiments import PAPER, QUICK, DataSet, Method, Regulariser, Run, paper
-from majorant.experiments.claims import (
+from majorant.experiments.checks import (
     CLAIMS,
+    COMPARISONS,
     Check,
+    a1a_is_close,
     adam_is_the_best_warmup,
+    four_digits,
     hybrid_inversion_is_best,
     hybrids_lower_the_gap,
     inversion_is_unstable,
@@ -31,12 +34,11 @@ from majorant.experiments.claims import (
     run_checks,
     sparsity_grows,
 )
-from majorant.experiments.comparison import COMPARISONS, a1a_is_close, four_digits
 from majorant.experiments.execution import count_confusion, execute
 from majorant.experiments.figures import draw_gaps, draw_stochastic, draw_theory, draw_zeros
 from majorant.experiments.output import markdown, markdown_table, page, plain_table
-from majorant.experiments.paper import errata
-from majorant.experiments.plan import LABELS, Plan, RateSearch, needs_runs
+from majorant.experiments.paper import LABELS, errata
+from majorant.experiments.plan import Plan, RateSearch, needs_runs
 from majorant.experiments.results import Results
 from majorant.experiments.runner import StudyProgress, available_part, duration, run_missing, run_study
 from majorant.experiments.splits import load_split

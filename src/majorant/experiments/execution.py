@@ -23,8 +23,6 @@ from majorant.rows.threads import alone
 from majorant.solvers import Hybrid, Solver, make_solver, solve
 from majorant.status import Evaluated, Record, Status, Vector
 
-__all__ = ["execute", "make_objective"]
-
 # Seconds after which a run is not repeated to measure its time again.
 LONG_RUN = 1.0
 LIBLINEAR_TOLERANCES = tuple(10.0 ** (-k / 2) for k in range(11))

@@ -6,29 +6,14 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from majorant.experiments.paper import LABELS
 from majorant.experiments.results import Results
 from majorant.experiments.study import STOCHASTIC, DataSet, Method, Regulariser, Run, Study
-
-__all__ = ["LABELS", "Plan", "RateSearch", "needs_runs"]
 
 Rates = Mapping[tuple[DataSet, Regulariser, str], float]
 
 REFERENCE = Method("auto", "newton")
 LIBLINEAR = Method("LIBLINEAR", "liblinear")
-
-LABELS: dict[str, tuple[str, str | None] | None] = {
-    "tab:data": None,
-    "tab:a1a": ("scores", "a1a"),
-    "tab:w8a": ("scores", "w8a"),
-    "tab:cina0": ("scores", "cina0"),
-    "tab:time": ("scores", None),
-    "sparsity:a1a": ("sparsity", "a1a"),
-    "sparsity:cina0": ("sparsity", "cina0"),
-    "sparsity:w8a": ("sparsity", "w8a"),
-    "fig:stochastic": ("stochastic", None),
-    "fig:optimality": ("scores", None),
-}
-"""The paper's labels: the kind of runs that a table or figure shows, and the data set (None: all)."""
 
 
 def needs_runs(study: Study, kind: str, data: DataSet) -> bool:
@@ -36,7 +21,7 @@ def needs_runs(study: Study, kind: str, data: DataSet) -> bool:
     if kind != "scores" and (data.standardised or (kind == "stochastic" and data.shuffled)):
         return False
     chosen = [LABELS[label] for label in study.labels]
-    return not chosen or (kind, None) in chosen or (kind, data.source) in chosen
+    return not chosen or [kind] in chosen or [kind, data.source] in chosen
 
 
 class Plan:

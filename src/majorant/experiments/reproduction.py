@@ -11,18 +11,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from majorant.errors import MajorantError, OutputError
-from majorant.experiments.claims import CLAIMS, run_checks
-from majorant.experiments.comparison import COMPARISONS
+from majorant.experiments.checks import CLAIMS, COMPARISONS, run_checks
 from majorant.experiments.output import markdown, page, plain_table
-from majorant.experiments.plan import LABELS
+from majorant.experiments.paper import LABELS
 from majorant.experiments.results import Results
 from majorant.experiments.runner import StudyProgress, available_part, run_study
 from majorant.experiments.study import PAPER, QUICK, Study
 from majorant.experiments.study_results import StudyResults
 from majorant.experiments.tables import all_tables
 from majorant.files import atomic_write
-
-__all__ = ["reproduce"]
 
 
 class CommandOutput(Protocol):

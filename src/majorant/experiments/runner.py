@@ -27,8 +27,6 @@ from majorant.experiments.splits import missing_data
 from majorant.experiments.study import STAND_IN, Run, Study
 from majorant.experiments.study_results import StudyResults
 
-__all__ = ["StudyProgress", "available_part", "run_missing", "run_study"]
-
 # A second BLAS thread on the same core spins while it waits: small factorisations took ten times as long.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 

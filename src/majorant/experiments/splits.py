@@ -14,8 +14,6 @@ from majorant.errors import DataFileError
 from majorant.experiments.study import DataSet
 from majorant.status import Vector
 
-__all__ = ["Split", "load_split", "missing_data"]
-
 
 @dataclass(frozen=True, eq=False)
 class Split:

@@ -14,8 +14,6 @@ from majorant.experiments.plan import Plan, RateSearch
 from majorant.experiments.results import Results, RunRecord
 from majorant.experiments.study import DataSet, Regulariser, Run, Study
 
-__all__ = ["MeanOverSplits", "Problem", "StudyResults", "matching_iterations", "scores_of"]
-
 
 @dataclass(frozen=True)
 class MeanOverSplits:
