@@ -8,7 +8,7 @@ import warnings
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from majorant.potentials import make_potential
 from majorant.rows import MemoryRows
 from majorant.rows.threads import alone
 from majorant.solvers import Hybrid, Solver, make_solver, solve
-from majorant.status import Evaluated, Record, Status, Vector
+from majorant.status import Certificate, Evaluated, Record, Status, Vector
 
 # Seconds after which a run is not repeated to measure its time again.
 LONG_RUN = 1.0
@@ -46,22 +46,41 @@ def execute(run: Run) -> dict[str, Any]:
         positives, false negatives, true negatives.
     """
     split = load_split(run.data, run.split)
-    found = (_fit_liblinear if run.method.solver == "liblinear" else _fit)(run, split)
-    theta = found.pop("theta")
+    fit = (_fit_liblinear if run.method.solver == "liblinear" else _fit)(run, split)
     return {
         "key": run.key,
         "task": run.to_dict(),
-        **found,
-        "confusion": count_confusion(theta, split.X_test, split.y_test),
+        "status": fit.status.name,
+        "seconds": fit.times[-1],
+        "objective": _finite_or_none(fit.phi[-1]),
+        "gap": _finite_or_none(fit.certificate.gap),
+        "stationarity": _finite_or_none(fit.certificate.stationarity),
+        "phi": [_finite_or_none(value) for value in fit.phi],
+        "time": fit.times,
+        "zeros": fit.zeros,
+        "positives": fit.positives,
+        "confusion": count_confusion(fit.theta, split.X_test, split.y_test),
         "n_train": len(split.y),
         "n_test": len(split.y_test),
-        "n_features": len(theta) - 1,
+        "n_features": len(fit.theta) - 1,
         "test_positives": int(np.sum(split.y_test > 0)),
-        **({"theta": theta.tolist()} if run.keep_theta else {}),
+        **({"theta": fit.theta.tolist()} if run.keep_theta else {}),
     }
 
 
-def _fit(run: Run, split: Split) -> dict[str, Any]:
+class Fit(NamedTuple):
+    """What was recorded of a fit: θ at the end, and lists with an entry for each iterate."""
+
+    status: Status
+    theta: Vector
+    certificate: Certificate
+    phi: list[float]
+    times: list[float]
+    zeros: list[int]
+    positives: list[list[int]]
+
+
+def _fit(run: Run, split: Split) -> Fit:
     _warm_up(run.data, run.method.solver, run.method.warmup > 0)
     counts = RunCounts(run, split)
     result = solve(
@@ -73,18 +92,9 @@ def _fit(run: Run, split: Split) -> dict[str, Any]:
     times = [record.time for record in result.history]
     if run.repeats:
         times = _cpu_times(run, split, len(times))
-    return {
-        "status": result.status.name,
-        "seconds": times[-1],
-        "objective": _finite_or_none(result.history[-1].objective),
-        "gap": _finite_or_none(result.certificate.gap),
-        "stationarity": _finite_or_none(result.certificate.stationarity),
-        "phi": [_finite_or_none(record.objective) for record in result.history],
-        "time": times,
-        "zeros": counts.zeros,
-        "positives": counts.positives,
-        "theta": result.iterate.theta,
-    }
+    phi = [record.objective for record in result.history]
+    theta, certificate = result.iterate.theta, result.certificate
+    return Fit(result.status, theta, certificate, phi, times, counts.zeros, counts.positives)
 
 
 def _cpu_times(run: Run, split: Split, count: int) -> list[float]:
@@ -125,7 +135,7 @@ class RunCounts(Callback):
         return None
 
 
-def _fit_liblinear(run: Run, split: Split) -> dict[str, Any]:
+def _fit_liblinear(run: Run, split: Split) -> Fit:
     """Φ and time of a fit from scratch at each of some decreasing tolerances: LIBLINEAR shows no iterates."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
@@ -148,19 +158,7 @@ def _fit_liblinear(run: Run, split: Split) -> dict[str, Any]:
         theta = np.append(model.coef_.ravel(), model.intercept_)
         phi.append(objective.evaluate(theta).value + objective.constant)
         zeros.append(count_zeros(theta, run.zero_below))
-    certificate = objective.certify(theta)[1]
-    return {
-        "status": Status.MAX_ITER.name,
-        "seconds": times[-1],
-        "objective": phi[-1],
-        "gap": _finite_or_none(certificate.gap),
-        "stationarity": certificate.stationarity,
-        "phi": phi,
-        "time": times,
-        "zeros": zeros,
-        "positives": [],
-        "theta": theta,
-    }
+    return Fit(Status.MAX_ITER, theta, objective.certify(theta)[1], phi, times, zeros, [])
 
 
 def count_zeros(theta: Vector, width: float) -> int:

@@ -16,14 +16,14 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import cycle, islice
 from typing import Any, TextIO
 
 from majorant.callbacks.progress import ProgressDisplay
-from majorant.errors import MajorantError
+from majorant.errors import DataFileError, MajorantError
 from majorant.experiments.execution import execute
 from majorant.experiments.plan import Plan, RateSearch
 from majorant.experiments.results import Results
-from majorant.experiments.splits import missing_data
 from majorant.experiments.study import STAND_IN, Run, Study
 from majorant.experiments.study_results import StudyResults
 
@@ -36,7 +36,14 @@ def available_part(study: Study, *, download: bool = True) -> tuple[Study, dict[
 
     Without any data set, a quick study uses generated rows.
     """
-    missing = missing_data(study.data, download=download)
+    from majorant.datasets import find
+
+    missing = {}
+    for source in dict.fromkeys(data.source for data in study.data if data.source != STAND_IN.source):
+        try:
+            find(source, download=download)
+        except DataFileError as error:
+            missing[source] = str(error)
     left = replace(study, data=tuple(data for data in study.data if data.source not in missing))
     if not left.data and study.name == "quick":
         left = replace(left, data=(STAND_IN,), labels=())
@@ -125,40 +132,23 @@ def pool(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
 
     context = get_context("spawn")
     cores: Any = context.SimpleQueue()
-    for core in _cores(jobs):
+    known = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [None]
+    for core in islice(cycle(known), jobs):
         cores.put(core)
     lifeline, held = context.Pipe(duplex=False)
     workers = ProcessPoolExecutor(
         jobs, mp_context=context, initializer=_start_worker, initargs=(cores, lifeline)
     )
-    with _environment(ONE_THREAD):
-        try:
-            yield workers
-        finally:
-            workers.shutdown(wait=False, cancel_futures=True)
-            held.close()
-
-
-@contextmanager
-def _environment(settings: dict[str, str]) -> Iterator[None]:
-    """Set environment variables for the processes started inside."""
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
+    before = {name: os.environ[name] for name in ONE_THREAD if name in os.environ}
+    os.environ.update(ONE_THREAD)  # for the processes started inside
     try:
-        yield
+        yield workers
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def _cores(jobs: int) -> list[int | None]:
-    if not hasattr(os, "sched_getaffinity"):
-        return [None] * jobs
-    cores = sorted(os.sched_getaffinity(0))
-    return [cores[k % len(cores)] for k in range(jobs)]
+        for name in ONE_THREAD:
+            del os.environ[name]
+        os.environ.update(before)
+        workers.shutdown(wait=False, cancel_futures=True)
+        held.close()
 
 
 def _start_worker(cores: Any, lifeline: Any) -> None:

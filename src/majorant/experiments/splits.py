@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from majorant.errors import DataFileError
 from majorant.experiments.study import DataSet
 from majorant.status import Vector
 
@@ -23,19 +21,6 @@ class Split:
     y: Vector
     X_test: Any
     y_test: Vector
-
-
-def missing_data(data: Sequence[DataSet], *, download: bool) -> dict[str, str]:
-    """The sources that are not on this machine, each with the sentence that says which file to put where."""
-    from majorant.datasets import find
-
-    missing = {}
-    for source in dict.fromkeys(one.source for one in data if one.source != "stand-in"):
-        try:
-            find(source, download=download)
-        except DataFileError as error:
-            missing[source] = str(error)
-    return missing
 
 
 @lru_cache(maxsize=4)
