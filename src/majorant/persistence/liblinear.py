@@ -30,8 +30,7 @@ from majorant.errors import ModelFileError
 from majorant.estimators import SparseSVC, SparseSVCCV
 from majorant.estimators.from_coef import imported_classifier
 from majorant.files import atomic_write
-from majorant.persistence.formats import LIBLINEAR_HEAD
-from majorant.persistence.store import naming, read_limited
+from majorant.persistence.store import LIBLINEAR_HEAD, naming, read_limited
 from majorant.persistence.strict import shown
 from majorant.status import Matrix, Vector
 from majorant.text import DECIMAL, INTEGER
