@@ -7,7 +7,7 @@ they agree, and the reason where they do not.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 
@@ -96,9 +96,19 @@ def join(items: Sequence[str], most: int = 4) -> str:
     return ", ".join(shown[:-1]) + " and " + shown[-1] if len(shown) > 1 else "".join(shown)
 
 
-def _by_cases(count: int, against: Sequence[object], holds: str, fails: str) -> Answer:
-    """The answer by `count` cases, of which some are against the statement; None without any case."""
-    return (not against, fails if against else holds) if count else None
+def _by_cases(cases: Iterable[tuple[str, bool]], holds: str, fails: str = "{which}", most: int = 4) -> Answer:
+    """The answer by cases, each with whether it is as stated; None without any.
+
+    In the reasons {count} is the number of cases, {lost} that of the cases that are not as stated, {first}
+    the first of these, and {which} the first `most`.
+    """
+    cases = list(cases)
+    lost = [case for case, is_so in cases if not is_so]
+    if not cases:
+        return None
+    if not lost:
+        return True, holds.format(count=len(cases))
+    return False, fails.format(count=len(cases), lost=len(lost), first=lost[0], which=join(lost, most))
 
 
 def _by_all(answers: Sequence[tuple[bool, str]]) -> Answer:
@@ -116,16 +126,16 @@ def adam_is_the_best_warmup(results: StudyResults) -> Answer:
     phi = {problem.name: warmup_phi(results, problem) for problem in problems}
     phi = {name: values for name, values in phi.items() if all(map(math.isfinite, values.values()))}
     best = {name: min(values, key=values.__getitem__) for name, values in phi.items()}
-    lost = {
-        name: f"{best[name]} has Φ = {values[best[name]]:.1f} and adam {values['adam']:.1f} on {name}"
+    lost = [
+        f"{best[name]} has Φ = {values[best[name]]:.1f} and adam {values['adam']:.1f} on {name}"
         for name, values in phi.items()
         if best[name] != "adam"
-    }
+    ]
     return _by_cases(
-        len(phi), list(lost), f"at its best learning rate it has the lowest Φ in all {len(phi)} problems",
-        f"another method has a lower Φ in {len(lost)} of {len(phi)} problems ({join(list(lost))}); "
-        + next(iter(lost.values()), ""),
-    )  # fmt: skip
+        ((name, best[name] == "adam") for name in phi),
+        "at its best learning rate it has the lowest Φ in all {count} problems",
+        f"another method has a lower Φ in {{lost}} of {{count}} problems ({{which}}); {''.join(lost[:1])}",
+    )
 
 
 def warmup_phi(results: StudyResults, problem: Problem) -> dict[str, float]:
@@ -145,16 +155,15 @@ def hybrids_lower_the_gap(results: StudyResults) -> Answer:
 @check(CLAIMS, "HYBRID MM INVERSION ends with the lowest Φ on every problem")
 def hybrid_inversion_is_best(results: StudyResults) -> Answer:
     """Fig. (fig:optimality): HYBRID MM INVERSION overcomes all others."""
-    problems = results.complete(standardised=False)
-    lost = []
-    for problem in problems:
+    cases = []
+    for problem in results.complete(standardised=False):
         gap = {method: results.gap(problem, method) for method in problem.runs}
         best = min(gap, key=gap.__getitem__)
-        if gap["H MMI"] > EQUAL_FACTOR * gap[best]:
-            lost.append(f"on {problem.name} {best} ends at {gap[best]:.1e}, H MMI at {gap['H MMI']:.1e}")
+        case = f"on {problem.name} {best} ends at {gap[best]:.1e}, H MMI at {gap['H MMI']:.1e}"
+        cases.append((case, not gap["H MMI"] > EQUAL_FACTOR * gap[best]))
     return _by_cases(
-        len(problems), lost, f"its gap is the lowest in all {len(problems)} problems",
-        f"another method is below it in {len(lost)} of {len(problems)} problems; {''.join(lost[:1])}",
+        cases, "its gap is the lowest in all {count} problems",
+        "another method is below it in {lost} of {count} problems; {first}",
     )  # fmt: skip
 
 
@@ -215,7 +224,8 @@ def _compare_hybrids(
     count = len(won) + len(lost) + len(equal)
     because = f"the hybrid has {better} in {len(won)} of {count} cells"
     because += f", the same in {len(equal)}" if equal else ""
-    return _by_cases(count, lost, because, f"{because}, and not in {len(lost)}: {join(lost)}")
+    because += f", and not in {len(lost)}: {join(lost)}" if lost else ""
+    return (not lost, because) if count else None
 
 
 def _pairs_of(problem: Problem) -> list[str]:
@@ -267,17 +277,15 @@ def scaling_decides_on_cina0(results: StudyResults) -> Answer:
 @check(CLAIMS, "FG, H MMI, H MM and SUB are faster than MMI, MM and H SUB")
 def fast_methods(results: StudyResults) -> Answer:
     """The text about tab:time: FG, H MMI, H MM and SUB are the fast ones."""
-    problems = results.complete(standardised=False)
-    fast, slow = ("FG", "H MMI", "H MM", "SUB"), ("MMI", "MM", "H SUB")
-    wrong = [
-        problem
-        for problem in problems
-        if max(problem.mean("seconds", n) for n in fast) > min(problem.mean("seconds", n) for n in slow)
-    ]
+    cases = []
+    for problem in results.complete(standardised=False):
+        fast = max(problem.mean("seconds", method) for method in ("FG", "H MMI", "H MM", "SUB"))
+        slow = min(problem.mean("seconds", method) for method in ("MMI", "MM", "H SUB"))
+        cases.append((problem.name, fast <= slow))
     return _by_cases(
-        len(problems), wrong, f"it is so on all {len(problems)} problems",
-        f"it is otherwise on {len(wrong)} of {len(problems)} problems: a hybrid does what its deterministic "
-        "version does and stochastic epochs besides",
+        cases, "it is so on all {count} problems",
+        "it is otherwise on {lost} of {count} problems: a hybrid does what its deterministic version does "
+        "and stochastic epochs besides",
     )  # fmt: skip
 
 
@@ -338,37 +346,30 @@ def _scores(results: StudyResults, name: str) -> Iterator[tuple[Problem, str, st
 @check(COMPARISONS, "a1a, MMI and H MMI, hyperbolic and ℓ2: the four scores are the paper's, digit by digit")
 def four_digits(results: StudyResults) -> Answer:
     """The entries where the paper's runs had converged as far as ours."""
-    scores = [
-        (f"{measure} of {method}/{problem.regulariser.name}", ours, theirs)
+    cases = (
+        (
+            f"{measure} of {method}/{problem.regulariser.name} is {ours:.4f}, not {theirs:.4f}",
+            abs(round(ours, 4) - theirs) <= 1e-9,
+        )
         for problem, method, measure, ours, theirs in _scores(results, "a1a")
         if method in ("MMI", "H MMI") and problem.regulariser.name in ("hyperbolic", "ℓ2")
-    ]
-    different = [
-        f"{name} is {ours:.4f}, not {theirs:.4f}"
-        for name, ours, theirs in scores
-        if abs(round(ours, 4) - theirs) > 1e-9
-    ]
-    return _by_cases(len(scores), different, f"all {len(scores)} figures are equal", join(different))
+    )
+    return _by_cases(cases, "all {count} figures are equal")
 
 
 @check(COMPARISONS, "a1a at five strengths λ (sparsity:a1a): the scores are the paper's, digit by digit")
 def strengths_agree(results: StudyResults) -> Answer:
     """The scores of sparsity:a1a, at five strengths."""
-    scores = [
-        (measure, lam, ours, getattr(paper.SPARSITY["a1a"][lam], measure))
-        for data in results.study.data
-        if data.name == "a1a"
-        for lam, problem in results.by_strength(data).items()
-        if lam in paper.SPARSITY["a1a"] and results.study.sparsity_of in problem.runs
-        for measure, ours in scores_of(problem.runs[results.study.sparsity_of][0]).items()
-    ]
-    different = [
-        f"{measure} at λ = {lam:g} is {ours:.4f}, not {theirs:.4f}"
-        for measure, lam, ours, theirs in scores
-        if abs(ours - theirs) > 1e-4
-    ]
-    equal = f"all {len(scores)} figures are equal, which also names the method"
-    return _by_cases(len(scores), different, equal, join(different))
+    printed, method = paper.SPARSITY["a1a"], results.study.sparsity_of
+    cases = []
+    for data in results.study.data:
+        for lam, problem in results.by_strength(data).items() if data.name == "a1a" else ():
+            if lam in printed and method in problem.runs:
+                for measure, ours in scores_of(problem.runs[method][0]).items():
+                    theirs = getattr(printed[lam], measure)
+                    case = f"{measure} at λ = {lam:g} is {ours:.4f}, not {theirs:.4f}"
+                    cases.append((case, abs(ours - theirs) <= 1e-4))
+    return _by_cases(cases, "all {count} figures are equal, which also names the method")
 
 
 @check(COMPARISONS, f"a1a: every other score is within {100 * TOLERANCE:g} points of the paper's")
@@ -398,7 +399,7 @@ def a1a_is_close(results: StudyResults) -> Answer:
         )
     if reasons and (earlier := _matched_earlier(results)):
         reasons.append(f"our own runs pass through all four of the paper's scores earlier: {earlier}")
-    return _by_cases(count, reasons, f"all {count} are", "; ".join(reasons))
+    return (not reasons, "; ".join(reasons) or f"all {count} are") if scores else None
 
 
 def _matched_earlier(results: StudyResults) -> str:
@@ -416,13 +417,12 @@ def _matched_earlier(results: StudyResults) -> str:
 @check(COMPARISONS, "cina0: every method's F1 is at least the paper's")
 def cina0_is_as_good(results: StudyResults) -> Answer:
     """The entries of tab:cina0."""
-    scores = [
-        (f"{method}/{problem.regulariser.name} {ours:.4f} (paper {theirs:.4f})", ours < theirs)
+    cases = (
+        (f"{method}/{problem.regulariser.name} {ours:.4f} (paper {theirs:.4f})", ours >= theirs)
         for problem, method, measure, ours, theirs in _scores(results, "cina0")
         if measure == "F1"
-    ]
-    worse = [score for score, is_worse in scores if is_worse]
-    return _by_cases(len(scores), worse, f"it is in all {len(scores)} cells", join(worse))
+    )
+    return _by_cases(cases, "it is in all {count} cells")
 
 
 @check(COMPARISONS, f"cina0: MM INVERSION after 100 iterations has the scores {CONVERGED_CINA0}")
@@ -455,19 +455,17 @@ def w8a_is_good(results: StudyResults) -> Answer:
 @check(COMPARISONS, "Every method but FG takes less time than the paper's table says")
 def times_are_shorter(results: StudyResults) -> Answer:
     """tab:time on one core, without FG."""
-    slower, slower_if_exchanged, count = [], 0, 0
+    cases, slower_if_exchanged = [], 0
     for problem in results.problems:
         for method in problem.runs:
             row = (problem.data.source, problem.regulariser.name)
             if (*row, method) not in paper.TIMES or problem.data.standardised or method == "FG":
                 continue
-            count += 1
             ours, theirs = problem.mean("seconds", method), paper.TIMES[*row, method]
             slower_if_exchanged += ours >= paper.TIMES[*row, EXCHANGED.get(method, method)]
-            if ours >= theirs:
-                slower.append(f"{method} on {'/'.join(row)} {ours:.3f} s (paper {theirs:.3f} s)")
+            case = f"{method} on {'/'.join(row)} {ours:.3f} s (paper {theirs:.3f} s)"
+            cases.append((case, ours < theirs))
     return _by_cases(
-        count, slower, f"it does in all {count} cells",
-        f"{len(slower)} of {count} cells take longer: {join(slower, 12)}; with the heads of the paper's "
-        f"columns put right (see tab:time), {slower_if_exchanged} of {count} do",
+        cases, "it does in all {count} cells", "{lost} of {count} cells take longer: {which}; with the heads "
+        f"of the paper's columns put right (see tab:time), {slower_if_exchanged} of {{count}} do", 12,
     )  # fmt: skip
