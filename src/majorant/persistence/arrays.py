@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from majorant.errors import ModelFileError
 from majorant.persistence import strict
-from majorant.persistence.forms import Form
+from majorant.persistence.strict import Form
 
 # Types of labels and parameters. What is not in native byte order says so ("<", ">").
 DTYPE = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|object|[<>][iuf][248]|[<>]?U[1-9][0-9]{0,5}")

@@ -16,8 +16,9 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -274,3 +275,54 @@ def number_node(value: Any) -> float | str | None:
 def each(read: Callable[..., T], nodes: list[Any], where: str) -> list[T]:
     """All entries of a list, each read in the same way."""
     return [read(node, f"{where}[{position}]") for position, node in enumerate(nodes)]
+
+
+# Forms: how a value of each kind is written to a document, and read from one --------------------------------
+
+
+class Form(NamedTuple):
+    """Two functions, each the inverse of the other."""
+
+    write: Callable[[Any], Any]
+    """From a value to a node of JSON's own types."""
+    read: Callable[[Any, str], Any]
+    """From a node, and where it is, to the value; or a `ModelFileError`."""
+
+    def converted(self, before: Callable[[Any], Any], after: Callable[[Any], Any]) -> Form:
+        """The form of values that are converted before they are written, and after they are read."""
+        return Form(
+            lambda value: self.write(before(value)), lambda node, where: after(self.read(node, where))
+        )
+
+
+def integer_between(low: int = 0, high: int = 2**63 - 1) -> Form:
+    """An integer between two bounds."""
+    return Form(int, partial(integer, low=low, high=high))
+
+
+def list_of(form: Form, length: int | None = None) -> Form:
+    """A list, of that length if one is given."""
+    return Form(
+        lambda values: [form.write(value) for value in values],
+        lambda node, where: each(form.read, items(node, where, length), where),
+    )
+
+
+def record(forms: Mapping[str, Form]) -> Form:
+    """A dict with exactly these keys, as an object."""
+
+    def read(node: Any, where: str) -> dict[str, Any]:
+        entries = keys(node, where, list(forms))
+        return {name: form.read(entries[name], f"{where}.{name}") for name, form in forms.items()}
+
+    return Form(lambda values: {name: form.write(values[name]) for name, form in forms.items()}, read)
+
+
+COUNT = integer_between()
+NUMBER = Form(number_node, number)
+FINITE = Form(float, finite)
+TEXT = Form(str, text)
+BIT = integer_between(0, 1)
+UINT32 = integer_between(0, 2**32 - 1)
+# Of the fields of a dataclass, by their annotation.
+BY_ANNOTATION = {"int": COUNT, "float": NUMBER}
