@@ -34,14 +34,13 @@ from majorant.experiments.checks import (
     run_checks,
     sparsity_grows,
 )
-from majorant.experiments.execution import count_confusion, execute
+from majorant.experiments.execution import count_confusion, execute, load_split
 from majorant.experiments.figures import draw_gaps, draw_stochastic, draw_theory, draw_zeros
 from majorant.experiments.output import markdown, markdown_table, page, plain_table
 from majorant.experiments.paper import LABELS, errata
 from majorant.experiments.plan import Plan, RateSearch, needs_runs
 from majorant.experiments.results import Results
 from majorant.experiments.runner import StudyProgress, available_part, duration, run_missing, run_study
-from majorant.experiments.splits import load_split
 from majorant.experiments.study import STAND_IN
 from majorant.experiments.study_results import MeanOverSplits, StudyResults, scores_of
 from majorant.experiments.tables import all_tables, matching_table, score_table

@@ -1,11 +1,11 @@
-"""One run of the study: fit a method to a problem and record the numbers that tables and figures need."""
+"""One run of the study: load the rows, fit a method, record the numbers that tables and figures need."""
 
 from __future__ import annotations
 
 import math
 import time
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -14,7 +14,6 @@ import numpy as np
 
 from majorant.blas import one_thread
 from majorant.callbacks import Callback
-from majorant.experiments.splits import Split, load_split
 from majorant.experiments.study import DataSet, Method, Regulariser, Run
 from majorant.objective import Objective
 from majorant.potentials import make_potential
@@ -29,6 +28,67 @@ LIBLINEAR_TOLERANCES = tuple(10.0 ** (-k / 2) for k in range(11))
 # LIBLINEAR penalises the intercept as the weight of a constant feature; a large constant makes the penalty
 # small.
 INTERCEPT_SCALING = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Rows to train on and rows to test on; labels are -1 and +1."""
+
+    X: Any
+    y: Vector
+    X_test: Any
+    y_test: Vector
+
+
+@lru_cache(maxsize=4)
+def load_split(data: DataSet, split: int) -> Split:
+    """The training and test rows of one split.
+
+    Parameters
+    ----------
+    data : DataSet
+    split : int
+        From 0; the seed of a random split.
+    """
+    X, y = _load(data.source)
+    X = X[:, : data.features]
+    first = math.ceil(data.train_share * len(y))
+    if data.shuffled:
+        from sklearn.model_selection import train_test_split
+
+        train, test = train_test_split(
+            np.arange(len(y)), train_size=first, test_size=len(y) - first, random_state=split, stratify=y
+        )
+    else:
+        train, test = np.arange(first), np.arange(first, len(y))
+    X_train, X_test = X[train], X[test]
+    if data.standardised:
+        from sklearn.preprocessing import StandardScaler
+
+        scaler = StandardScaler().fit(X_train)
+        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+    return Split(X_train, y[train], X_test, y[test])
+
+
+@lru_cache(maxsize=2)
+def _load(source: str) -> tuple[Any, Vector]:
+    if source == "stand-in":
+        return _generate()
+    from majorant.datasets import load
+
+    read = load(source, download=False)
+    assert read.y is not None
+    return read.X, np.where(read.y == np.max(read.y), 1.0, -1.0)
+
+
+def _generate(n_samples: int = 400, n_features: int = 30, seed: int = 0) -> tuple[Any, Vector]:
+    """Binary features as those of a1a: a quarter of them matter, labels are noisy, the last one is zero."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((n_samples, n_features)) < rng.uniform(0.05, 0.5, n_features)).astype(np.float64)
+    X[:, -1] = 0.0
+    w = np.where(np.arange(n_features) % 4 == 0, rng.normal(0.0, 2.0, n_features), 0.0)
+    score = X @ w + rng.normal(0.0, 1.0, n_samples)
+    return X, np.where(score > np.quantile(score, 0.7), 1.0, -1.0)
 
 
 def execute(run: Run) -> dict[str, Any]:

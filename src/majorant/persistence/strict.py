@@ -101,9 +101,9 @@ def _pieces(node: Any, newline: str) -> Sequence[str]:
     if isinstance(node, dict) and node:
         entries = [(f"{_encode(key)}: ", value) for key, value in node.items()]
         opening, closing = "{", "}"
-    elif isinstance(node, list) and node and (rows := _rows_of_numbers(node, inner)):
-        return [f"[{inner}", rows, f"{newline}]"]
     elif isinstance(node, list) and not _fits_a_line(node):
+        if rows := _rows_of_numbers(node, inner):
+            return [f"[{inner}", rows, f"{newline}]"]
         entries = [("", value) for value in node]
         opening, closing = "[", "]"
     else:
@@ -123,7 +123,7 @@ def _fits_a_line(node: list[Any]) -> bool:
 def _rows_of_numbers(node: list[Any], newline: str) -> str | None:
     """Lists of numbers, a line each: the bulk of a file, in one go."""
     # A glance at the first ones: to write down in vain what may be a million coefficients takes seconds.
-    if not isinstance(node[0], list) or any(row == [] or _is_list_of_lists(row) for row in node[:LINE]):
+    if not all(isinstance(row, list) and row and not isinstance(row[0], list) for row in node[:LINE]):
         return None
     text = _encode(node)
     if "[[" in text[1:] or any(mark in text for mark in '"{') or "[]" in text:
@@ -150,10 +150,6 @@ def parse(data: bytes) -> Any:
         ) from None
     except RecursionError:
         raise ModelFileError("it is nested deeper than any model file") from None
-
-
-def _is_list_of_lists(node: Any) -> bool:
-    return isinstance(node, list) and isinstance(node[0], list)
 
 
 def _has_long_numbers(data: bytes) -> bool:
