@@ -438,6 +438,7 @@ def test_without_data_the_quick_study_runs_on_the_stand_in(no_data, tmp_path, ca
     said = capsys.readouterr()
     assert said.err.count("warning:") == 3
     assert "Scores on the test rows of stand-in after 6 iterations" in said.out
+    assert re.search(r"^accuracy +hyperbolic +ours( +0\.\d{4}){8}$", said.out, flags=re.MULTILINE)
     document = (out / "reproduction.md").read_text(encoding="utf-8")
     assert "## Data that were not there" in document
     before = (out / "results.jsonl").read_bytes()

@@ -87,12 +87,10 @@ def _write(results: StudyResults, out: Path, output: Output, missing: dict[str, 
     for path, text in ((document, markdown(results, missing)), (report, page(results, missing))):
         with atomic_write(path) as file:
             file.write(text.encode())
-    for table in all_tables(results):
-        output.say("\n" + plain_table(table))
     checks = [] if results.study.labels else run_checks([*COMPARISONS, *CLAIMS], results)
-    for check in checks:
-        output.say(f"\n{check}.")
-    output.say(f"\nWritten to {document} and {report}")
+    blocks = [*map(plain_table, all_tables(results)), *(f"{check}." for check in checks)]
+    for line in "\n\n".join([*blocks, f"Written to {document} and {report}"]).split("\n"):
+        output.say(line)
     output.finish(
         study=results.study.name,
         cells=len(results.records),
