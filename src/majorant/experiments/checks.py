@@ -406,11 +406,10 @@ def _matched_earlier(results: StudyResults) -> str:
     """The a1a runs that had the paper's scores at an earlier iteration."""
     found = []
     for problem in results.on("a1a"):
-        for method, records in problem.runs.items():
-            regulariser = problem.regulariser.name
-            at = matching_iterations(records[0], paper.corrected_scores("a1a", regulariser, method))
+        for method in problem.runs:
+            at = matching_iterations(problem, method)
             if at and at[-1] < results.study.iterations:
-                found.append(f"{method}/{regulariser} last at iteration {at[-1]}")
+                found.append(f"{method}/{problem.regulariser.name} last at iteration {at[-1]}")
     return ", ".join(found)
 
 

@@ -144,11 +144,11 @@ def pool(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
     try:
         yield workers
     finally:
-        for name in ONE_THREAD:
-            del os.environ[name]
-        os.environ.update(before)
         workers.shutdown(wait=False, cancel_futures=True)
         held.close()
+        for name in ONE_THREAD:
+            os.environ.pop(name, None)
+        os.environ.update(before)
 
 
 def _start_worker(cores: Any, lifeline: Any) -> None:

@@ -88,9 +88,8 @@ def data_table(results: StudyResults) -> Table:
         if data.source in paper.DATA:
             theirs = (*paper.DATA[data.source], paper.TEST_POSITIVES[data.source])
             rows.append((data.name, PAPER, *map(str, theirs[:3]), f"{theirs[3]} (implied)"))
-            rows.append(
-                (data.name, DIFFERENCE, *(f"{o - t:+d}" if o != t else "0" for o, t in _zip(ours, theirs)))
-            )
+            differences = (f"{o - t:+d}" if o != t else "0" for o, t in zip(ours, theirs, strict=True))
+            rows.append((data.name, DIFFERENCE, *differences))
     return _table("data", results, rows)
 
 
@@ -104,11 +103,9 @@ def score_table(results: StudyResults, data: DataSet) -> Table:
             regulariser = problem.regulariser.name
             records = (*problem.runs.values(), problem.reference)
             ours = [MeanOverSplits.of_score(splits, measure) for splits in records]
-            theirs = [
-                printed[measure, regulariser, m] for m in methods if (measure, regulariser, m) in printed
-            ]
             rows.append((measure, regulariser, OURS, *(value.text() for value in ours)))
-            if len(theirs) == len(methods):
+            if all((measure, regulariser, method) in printed for method in methods):
+                theirs = [printed[measure, regulariser, method] for method in methods]
                 rows.append((measure, regulariser, PAPER, *_digits(theirs), ""))
                 means = [value.mean for value in ours[:-1]]
                 rows.append((measure, regulariser, DIFFERENCE, *_differences(means, theirs), ""))
@@ -128,11 +125,7 @@ def matching_table(results: StudyResults, data: DataSet) -> Table:
     for problem in results.on(data.name):
         regulariser = problem.regulariser.name
         if problem.complete and all(("F1", regulariser, m) in paper.SCORES[data.name] for m in problem.runs):
-            iterations = (
-                matching_iterations(records[0], paper.corrected_scores(data.name, regulariser, method))
-                for method, records in problem.runs.items()
-            )
-            rows.append((regulariser, *map(_ranges, iterations)))
+            rows.append((regulariser, *(_ranges(matching_iterations(problem, m)) for m in problem.runs)))
     return _table("matching", results, rows, data=data)
 
 
@@ -158,7 +151,7 @@ def time_table(results: StudyResults) -> Table:
         rows.append((problem.data.name, regulariser, OURS, *_digits(ours)))
         if not any(map(math.isnan, theirs)):
             rows.append((problem.data.name, regulariser, PAPER, *_digits(theirs)))
-            ratios = (f"{t / o:.1f}" for o, t in _zip(ours, theirs))
+            ratios = (f"{t / o:.1f}" for o, t in zip(ours, theirs, strict=True))
             rows.append((problem.data.name, regulariser, "paper / ours", *ratios))
     return _table("times", results, rows)
 
@@ -232,12 +225,8 @@ def minimum_table(results: StudyResults) -> Table:
         for record in problem.reference[:1]:
             gap = record["gap"]
             bound = f"stationarity {record['stationarity']:.1e}" if gap is None else f"duality gap {gap:.1e}"
-            found = (
-                f"{record['objective']:.6f}",
-                bound,
-                str(len(record["phi"]) - 1),
-                f"{record['seconds']:.3f}",
-            )
+            iterations, seconds = str(len(record["phi"]) - 1), f"{record['seconds']:.3f}"
+            found = (f"{record['objective']:.6f}", bound, iterations, seconds)
             lowest = f"{results.minimum(problem):.6f}"
             rows.append((problem.data.name, problem.regulariser.name, *found, lowest))
     return _table("minima", results, rows)
@@ -247,14 +236,10 @@ def _misprints(label: str) -> list[str]:
     return [f"Misprint in {slip.place}: {slip}" for slip in paper.MISPRINTS if slip.label == label]
 
 
-def _zip(ours: Sequence[Any], theirs: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
-    return zip(ours, theirs, strict=True)
-
-
 def _digits(values: Iterable[float]) -> list[str]:
     return [f"{value:.4f}" for value in values]
 
 
 def _differences(ours: Sequence[float], theirs: Sequence[float]) -> list[str]:
-    differences = (round(o, 4) - t for o, t in _zip(ours, theirs))
+    differences = (round(o, 4) - t for o, t in zip(ours, theirs, strict=True))
     return ["0" if abs(difference) < 5e-5 else f"{difference:+.4f}" for difference in differences]
