@@ -30,18 +30,19 @@ def small_problem(seed: int = 0, n: int = 60, p: int = 4) -> tuple[Matrix, Vecto
 
 def check_potential(potential: Potential) -> None:
     """Assert the laws of a potential: φ is even, ψ is its half-quadratic weight, and all its attributes."""
-    _law_even(potential)
-    _law_derivative(potential)
-    _law_weight(potential)
-    _law_half_quadratic_majorant(potential)
-    _law_lipschitz(potential)
-    _law_slope_at_zero(potential)
-    _law_convexity(potential)
+    w = _points(potential)
+    _law_even(potential, w)
+    _law_derivative(potential, w)
+    _law_weight(potential, w)
+    _law_half_quadratic_majorant(potential, w)
+    _law_lipschitz(potential, w)
+    _law_slope_at_zero(potential, w)
+    _law_convexity(potential, w)
     _law_prox(potential)
-    _law_zeros(potential)
-    _law_newton(potential)
-    _law_conjugate(potential)
-    _law_excess(potential)
+    _law_zeros(potential, w)
+    _law_newton(potential, w)
+    _law_conjugate(potential, w)
+    _law_excess(potential, w)
 
 
 def check_solver(solver: Solver, potential: Potential | None = None) -> None:
@@ -89,14 +90,12 @@ def _points(potential: Potential) -> Vector:
     return np.unique(np.concatenate([scale * np.geomspace(1e-3, 1e3, 61), np.geomspace(1e-2, 10.0, 25)]))
 
 
-def _law_even(potential: Potential) -> None:
-    w = _points(potential)
+def _law_even(potential: Potential, w: Vector) -> None:
     assert np.array_equal(potential.value(w), potential.value(-w)), "φ is not even"
     assert np.array_equal(potential.derivative(w), -potential.derivative(-w)), "φ' is not odd"
 
 
-def _law_derivative(potential: Potential) -> None:
-    w = _points(potential)
+def _law_derivative(potential: Potential, w: Vector) -> None:
     h = 1e-4 * np.minimum(w, potential.zero_width or 1.0)
     value = potential.value
     stencil = (value(w - 2 * h) - 8 * value(w - h) + 8 * value(w + h) - value(w + 2 * h)) / (12 * h)
@@ -105,43 +104,40 @@ def _law_derivative(potential: Potential) -> None:
     assert np.all(error <= 1e-6 * np.abs(stencil) + noise), "φ' is not the derivative of φ"
 
 
-def _law_weight(potential: Potential) -> None:
-    w = _points(potential)
+def _law_weight(potential: Potential, w: Vector) -> None:
     assert np.allclose(potential.weight(w) * w, potential.derivative(w), rtol=1e-12), "ψ(w)w ≠ φ'(w)"
     assert np.all(potential.weight(w) >= 0), "ψ is negative"
     increases = [b > a * (1 + 1e-12) for a, b in pairwise(potential.weight(w))]
     assert not any(increases), "ψ increases: φ(√·) is not concave"
 
 
-def _law_half_quadratic_majorant(potential: Potential) -> None:
-    w = _points(potential)[:, np.newaxis]
+def _law_half_quadratic_majorant(potential: Potential, w: Vector) -> None:
+    w = w[:, np.newaxis]
     v = np.concatenate([w, -w, [[0.0]]]).T
     majorant = potential.value(w) + potential.derivative(w) * (v - w) + potential.weight(w) / 2 * (v - w) ** 2
     slack = 1e-10 * np.maximum(np.abs(majorant), np.max(np.abs(potential.value(w))))
     assert np.all(majorant >= potential.value(v) - slack), "the half-quadratic majorant is crossed"
 
 
-def _law_lipschitz(potential: Potential) -> None:
+def _law_lipschitz(potential: Potential, w: Vector) -> None:
     if not potential.smooth:
         assert not np.isfinite(potential.lipschitz), "a kink has no Lipschitz constant"
         return
-    w = _points(potential)
     w = np.sort(np.concatenate([-w, [0.0], w]))
     slopes = np.abs(np.diff(potential.derivative(w)) / np.diff(w))
     assert np.all(slopes <= potential.lipschitz * (1 + 1e-6) + 1e-12), "φ' is not a-Lipschitz"
     assert np.max(slopes) >= 0.5 * potential.lipschitz, "the Lipschitz constant a is far too large"
 
 
-def _law_slope_at_zero(potential: Potential) -> None:
+def _law_slope_at_zero(potential: Potential, w: Vector) -> None:
     h = 1e-9
     slope = float((potential.value(np.array([h])) - potential.value(np.zeros(1)))[0]) / h
     limit = potential.slope_at_zero
-    tolerance = 1e-5 * (limit + float(np.max(np.abs(potential.derivative(_points(potential))))))
+    tolerance = 1e-5 * (limit + float(np.max(np.abs(potential.derivative(w)))))
     assert abs(slope - limit) <= tolerance, "φ'(0+) is not slope_at_zero"
 
 
-def _law_convexity(potential: Potential) -> None:
-    w = _points(potential)
+def _law_convexity(potential: Potential, w: Vector) -> None:
     falls = np.diff(potential.derivative(w)) < -1e-12 * np.max(np.abs(potential.derivative(w)))
     assert potential.convex != bool(np.any(falls)), "`convex` is not what φ' shows"
 
@@ -162,8 +158,7 @@ def _law_prox(potential: Potential) -> None:
         assert np.all(reached <= best + 1e-12), "the prox is not the minimiser"
 
 
-def _law_newton(potential: Potential) -> None:
-    w = _points(potential)
+def _law_newton(potential: Potential, w: Vector) -> None:
     assert potential.derivative(np.zeros(1))[0] == 0.0, "φ'(0) is not taken to be zero"
     if potential.smooth:
         curvature, weight = potential.curvature(w), potential.weight(w)
@@ -187,8 +182,7 @@ def _law_newton(potential: Potential) -> None:
         assert np.allclose(there, slopes, rtol=1e-9), "φ'(inverse_derivative(s)) ≠ s"
 
 
-def _law_conjugate(potential: Potential) -> None:
-    w = _points(potential)
+def _law_conjugate(potential: Potential, w: Vector) -> None:
     slopes = potential.derivative(w)
     assert np.all(slopes <= potential.max_slope * (1 + 1e-12)), "φ' exceeds `max_slope`"
     if not potential.convex:
@@ -200,8 +194,7 @@ def _law_conjugate(potential: Potential) -> None:
     assert np.all(conjugate[:, np.newaxis] + value >= products - slack), "φ*(u) + φ(w) < uw"
 
 
-def _law_excess(potential: Potential) -> None:
-    w = _points(potential)
+def _law_excess(potential: Potential, w: Vector) -> None:
     value, at_zero = potential.value(w), potential.value(np.zeros(1))
     excess = potential.excess(w)
     assert potential.excess(np.zeros(1))[0] == 0.0, "`excess` is not zero at zero"
@@ -217,7 +210,7 @@ def _law_excess(potential: Potential) -> None:
         assert np.allclose(value, potential.max_slope * root), "φ is no kink rounded to `kink_width`"
 
 
-def _law_zeros(potential: Potential) -> None:
+def _law_zeros(potential: Potential, w: Vector) -> None:
     if potential.zero_width > 0:
-        largest = float(np.max(np.abs(potential.derivative(_points(potential)))))
+        largest = float(np.max(np.abs(potential.derivative(w))))
         assert 0.5 * potential.max_slope <= largest <= potential.max_slope * (1 + 1e-12), "`max_slope` is not"

@@ -20,10 +20,13 @@ from markupsafe import escape
 from majorant.cli import run as command
 from majorant.errors import MajorantError, OutputError
 from majorant.experiments import PAPER, QUICK, DataSet, Method, Regulariser, Run, paper
-from majorant.experiments.claims import (
+from majorant.experiments.checks import (
     CLAIMS,
+    COMPARISONS,
     Check,
+    a1a_is_close,
     adam_is_the_best_warmup,
+    four_digits,
     hybrid_inversion_is_best,
     hybrids_lower_the_gap,
     inversion_is_unstable,
@@ -31,15 +34,13 @@ from majorant.experiments.claims import (
     run_checks,
     sparsity_grows,
 )
-from majorant.experiments.comparison import COMPARISONS, a1a_is_close, four_digits
-from majorant.experiments.execution import count_confusion, execute
+from majorant.experiments.execution import count_confusion, execute, load_split
 from majorant.experiments.figures import draw_gaps, draw_stochastic, draw_theory, draw_zeros
 from majorant.experiments.output import markdown, markdown_table, page, plain_table
-from majorant.experiments.paper import errata
-from majorant.experiments.plan import LABELS, Plan, RateSearch, needs_runs
+from majorant.experiments.paper import LABELS, errata
+from majorant.experiments.plan import Plan, RateSearch, needs_runs
 from majorant.experiments.results import Results
-from majorant.experiments.runner import StudyProgress, available_part, duration, run_missing, run_study
-from majorant.experiments.splits import load_split
+from majorant.experiments.runner import StudyProgress, available_part, run_missing, run_study
 from majorant.experiments.study import STAND_IN
 from majorant.experiments.study_results import MeanOverSplits, StudyResults, scores_of
 from majorant.experiments.tables import all_tables, matching_table, score_table
@@ -396,17 +397,15 @@ def test_a_file_of_something_else_is_left_alone(tmp_path):
 
 
 def test_progress_tells_how_much_is_left(capsys, monkeypatch):
-    now = iter([0.0] * 2 + [30.0] * 10)
+    now = iter([0.0] + [30.0] * 10)
     clock = SimpleNamespace(monotonic=lambda: next(now))
-    monkeypatch.setattr("majorant.experiments.runner.time", clock)
     monkeypatch.setattr("majorant.callbacks.progress.time", clock)
     progress = StudyProgress(every=10.0)
     progress.begin("cells", 4, 100.0)
     progress.advance("a1a, MM", 20.0)
     progress.end()
     said = capsys.readouterr().err.splitlines()
-    assert said == ["cells: 4 cells", "cells:  20%  30.0 s  1 of 4 cells, about 2 min 0 s left  a1a, MM"]
-    assert duration(40) == "about 40 s"
+    assert said == ["cells: 4 cells", "cells:  20%  30.0 s, 2 min 0 s left  1 of 4 cells  a1a, MM"]
 
 
 # Data that are not there ------------------------------------------------------------------------
@@ -437,6 +436,7 @@ def test_without_data_the_quick_study_runs_on_the_stand_in(no_data, tmp_path, ca
     said = capsys.readouterr()
     assert said.err.count("warning:") == 3
     assert "Scores on the test rows of stand-in after 6 iterations" in said.out
+    assert re.search(r"^accuracy +hyperbolic +ours( +0\.\d{4}){8}$", said.out, flags=re.MULTILINE)
     document = (out / "reproduction.md").read_text(encoding="utf-8")
     assert "## Data that were not there" in document
     before = (out / "results.jsonl").read_bytes()

@@ -7,9 +7,8 @@ A run calls `on_begin`, `on_iterate` with every iterate and its record, and `on_
 
 from majorant.callbacks.base import Callback
 from majorant.callbacks.checkpoint import Checkpoint
-from majorant.callbacks.early_stopping import EarlyStopping
-from majorant.callbacks.limits import TimeLimit
 from majorant.callbacks.progress import LiveProgress, ModelsProgress, Progress, last_line, progress_fraction
+from majorant.callbacks.stopping import EarlyStopping, TimeLimit
 
 __all__ = [
     "Callback",

@@ -62,7 +62,7 @@ class Model:
     @classmethod
     def read(cls, path: Path) -> Model:
         """A model from a file: ours, LIBLINEAR's, or ONNX that we made."""
-        from majorant.persistence.formats import load_described
+        from majorant.persistence.store import load_described
 
         return cls(*load_described(path))
 

@@ -1,29 +1,26 @@
-"""One run of the study: fit a method to a problem and record the numbers that tables and figures need."""
+"""One run of the study: load the rows, fit a method, record the numbers that tables and figures need."""
 
 from __future__ import annotations
 
 import math
 import time
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from majorant.blas import one_thread
 from majorant.callbacks import Callback
-from majorant.experiments.splits import Split, load_split
 from majorant.experiments.study import DataSet, Method, Regulariser, Run
 from majorant.objective import Objective
 from majorant.potentials import make_potential
 from majorant.rows import MemoryRows
 from majorant.rows.threads import alone
 from majorant.solvers import Hybrid, Solver, make_solver, solve
-from majorant.status import Evaluated, Record, Status, Vector
-
-__all__ = ["execute", "make_objective"]
+from majorant.status import Certificate, Evaluated, Record, Status, Vector
 
 # Seconds after which a run is not repeated to measure its time again.
 LONG_RUN = 1.0
@@ -31,6 +28,67 @@ LIBLINEAR_TOLERANCES = tuple(10.0 ** (-k / 2) for k in range(11))
 # LIBLINEAR penalises the intercept as the weight of a constant feature; a large constant makes the penalty
 # small.
 INTERCEPT_SCALING = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Rows to train on and rows to test on; labels are -1 and +1."""
+
+    X: Any
+    y: Vector
+    X_test: Any
+    y_test: Vector
+
+
+@lru_cache(maxsize=4)
+def load_split(data: DataSet, split: int) -> Split:
+    """The training and test rows of one split.
+
+    Parameters
+    ----------
+    data : DataSet
+    split : int
+        From 0; the seed of a random split.
+    """
+    X, y = _load(data.source)
+    X = X[:, : data.features]
+    first = math.ceil(data.train_share * len(y))
+    if data.shuffled:
+        from sklearn.model_selection import train_test_split
+
+        train, test = train_test_split(
+            np.arange(len(y)), train_size=first, test_size=len(y) - first, random_state=split, stratify=y
+        )
+    else:
+        train, test = np.arange(first), np.arange(first, len(y))
+    X_train, X_test = X[train], X[test]
+    if data.standardised:
+        from sklearn.preprocessing import StandardScaler
+
+        scaler = StandardScaler().fit(X_train)
+        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+    return Split(X_train, y[train], X_test, y[test])
+
+
+@lru_cache(maxsize=2)
+def _load(source: str) -> tuple[Any, Vector]:
+    if source == "stand-in":
+        return _generate()
+    from majorant.datasets import load
+
+    read = load(source, download=False)
+    assert read.y is not None
+    return read.X, np.where(read.y == np.max(read.y), 1.0, -1.0)
+
+
+def _generate(n_samples: int = 400, n_features: int = 30, seed: int = 0) -> tuple[Any, Vector]:
+    """Binary features as those of a1a: a quarter of them matter, labels are noisy, the last one is zero."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((n_samples, n_features)) < rng.uniform(0.05, 0.5, n_features)).astype(np.float64)
+    X[:, -1] = 0.0
+    w = np.where(np.arange(n_features) % 4 == 0, rng.normal(0.0, 2.0, n_features), 0.0)
+    score = X @ w + rng.normal(0.0, 1.0, n_samples)
+    return X, np.where(score > np.quantile(score, 0.7), 1.0, -1.0)
 
 
 def execute(run: Run) -> dict[str, Any]:
@@ -48,22 +106,41 @@ def execute(run: Run) -> dict[str, Any]:
         positives, false negatives, true negatives.
     """
     split = load_split(run.data, run.split)
-    found = (_fit_liblinear if run.method.solver == "liblinear" else _fit)(run, split)
-    theta = found.pop("theta")
+    fit = (_fit_liblinear if run.method.solver == "liblinear" else _fit)(run, split)
     return {
         "key": run.key,
         "task": run.to_dict(),
-        **found,
-        "confusion": count_confusion(theta, split.X_test, split.y_test),
+        "status": fit.status.name,
+        "seconds": fit.times[-1],
+        "objective": _finite_or_none(fit.phi[-1]),
+        "gap": _finite_or_none(fit.certificate.gap),
+        "stationarity": _finite_or_none(fit.certificate.stationarity),
+        "phi": [_finite_or_none(value) for value in fit.phi],
+        "time": fit.times,
+        "zeros": fit.zeros,
+        "positives": fit.positives,
+        "confusion": count_confusion(fit.theta, split.X_test, split.y_test),
         "n_train": len(split.y),
         "n_test": len(split.y_test),
-        "n_features": len(theta) - 1,
+        "n_features": len(fit.theta) - 1,
         "test_positives": int(np.sum(split.y_test > 0)),
-        **({"theta": theta.tolist()} if run.keep_theta else {}),
+        **({"theta": fit.theta.tolist()} if run.keep_theta else {}),
     }
 
 
-def _fit(run: Run, split: Split) -> dict[str, Any]:
+class Fit(NamedTuple):
+    """What was recorded of a fit: θ at the end, and lists with an entry for each iterate."""
+
+    status: Status
+    theta: Vector
+    certificate: Certificate
+    phi: list[float]
+    times: list[float]
+    zeros: list[int]
+    positives: list[list[int]]
+
+
+def _fit(run: Run, split: Split) -> Fit:
     _warm_up(run.data, run.method.solver, run.method.warmup > 0)
     counts = RunCounts(run, split)
     result = solve(
@@ -75,18 +152,9 @@ def _fit(run: Run, split: Split) -> dict[str, Any]:
     times = [record.time for record in result.history]
     if run.repeats:
         times = _cpu_times(run, split, len(times))
-    return {
-        "status": result.status.name,
-        "seconds": times[-1],
-        "objective": _finite_or_none(result.history[-1].objective),
-        "gap": _finite_or_none(result.certificate.gap),
-        "stationarity": _finite_or_none(result.certificate.stationarity),
-        "phi": [_finite_or_none(record.objective) for record in result.history],
-        "time": times,
-        "zeros": counts.zeros,
-        "positives": counts.positives,
-        "theta": result.iterate.theta,
-    }
+    phi = [record.objective for record in result.history]
+    theta, certificate = result.iterate.theta, result.certificate
+    return Fit(result.status, theta, certificate, phi, times, counts.zeros, counts.positives)
 
 
 def _cpu_times(run: Run, split: Split, count: int) -> list[float]:
@@ -127,7 +195,7 @@ class RunCounts(Callback):
         return None
 
 
-def _fit_liblinear(run: Run, split: Split) -> dict[str, Any]:
+def _fit_liblinear(run: Run, split: Split) -> Fit:
     """Φ and time of a fit from scratch at each of some decreasing tolerances: LIBLINEAR shows no iterates."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
@@ -150,19 +218,7 @@ def _fit_liblinear(run: Run, split: Split) -> dict[str, Any]:
         theta = np.append(model.coef_.ravel(), model.intercept_)
         phi.append(objective.evaluate(theta).value + objective.constant)
         zeros.append(count_zeros(theta, run.zero_below))
-    certificate = objective.certify(theta)[1]
-    return {
-        "status": Status.MAX_ITER.name,
-        "seconds": times[-1],
-        "objective": phi[-1],
-        "gap": _finite_or_none(certificate.gap),
-        "stationarity": certificate.stationarity,
-        "phi": phi,
-        "time": times,
-        "zeros": zeros,
-        "positives": [],
-        "theta": theta,
-    }
+    return Fit(Status.MAX_ITER, theta, objective.certify(theta)[1], phi, times, zeros, [])
 
 
 def count_zeros(theta: Vector, width: float) -> int:

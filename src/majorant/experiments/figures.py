@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from majorant.experiments.paper import PANELS
 from majorant.experiments.study import STOCHASTIC
 from majorant.experiments.study_results import Problem, StudyResults
 from majorant.losses import SquaredHinge
@@ -19,8 +20,6 @@ from majorant.rows import MemoryRows
 from majorant.solvers import Newton, solve
 from majorant.status import Vector
 
-__all__ = ["draw_gaps", "draw_stochastic", "draw_theory", "draw_zeros"]
-
 # A hybrid has the colour of its deterministic version, dashed.
 STYLES = {
     "FG": "pale", "MMI": "c0", "H MMI": "c0 dashes", "MM": "c1", "H MM": "c1 dashes", "SUB": "c2",
@@ -29,12 +28,6 @@ STYLES = {
 LAMBDA_STYLES = ("c3", "c1", "c2", "c0", "pale")
 # Gaps below this share of Φ* are rounding errors.
 ROUNDING = 1e-13
-
-PANELS = {
-    ("a1a", "Welsch"): "a", ("a1a", "ℓ2"): "b", ("w8a", "hyperbolic"): "c", ("w8a", "ℓ2"): "d",
-    ("cina0", "Welsch"): "e", ("cina0", "ℓ2"): "f",
-}  # fmt: skip
-"""The panels of fig:optimality; the other three problems have none."""
 
 
 class Curve(NamedTuple):
@@ -93,7 +86,7 @@ def _gap_pair(results: StudyResults, problem: Problem) -> tuple[Figure, Figure]:
         records |= {run.method.name: record for run, record in peers}
     by_time = [_gap_curve(method, record, minimum, "time") for method, record in records.items()]
 
-    panel = PANELS.get((data.name, regulariser.name))
+    panel = PANELS.get(data.name, {}).get(regulariser.name)
     place = f"panel {panel}" if panel else "not in the paper"
     title = f"{data.name}, {regulariser.name}"
     name = f"gap-{data.name}-{regulariser.potential}".replace(" ", "-")

@@ -5,30 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 
+from majorant.experiments.paper import LABELS
 from majorant.experiments.results import Results
 from majorant.experiments.study import STOCHASTIC, DataSet, Method, Regulariser, Run, Study
 
-__all__ = ["LABELS", "Plan", "RateSearch", "needs_runs"]
-
-Rates = Mapping[tuple[DataSet, Regulariser, str], float]
+Case = tuple[DataSet, Regulariser, str]
+"""A data set, a regulariser and a stochastic solver, which have a learning rate of their own."""
 
 REFERENCE = Method("auto", "newton")
 LIBLINEAR = Method("LIBLINEAR", "liblinear")
-
-LABELS: dict[str, tuple[str, str | None] | None] = {
-    "tab:data": None,
-    "tab:a1a": ("scores", "a1a"),
-    "tab:w8a": ("scores", "w8a"),
-    "tab:cina0": ("scores", "cina0"),
-    "tab:time": ("scores", None),
-    "sparsity:a1a": ("sparsity", "a1a"),
-    "sparsity:cina0": ("sparsity", "cina0"),
-    "sparsity:w8a": ("sparsity", "w8a"),
-    "fig:stochastic": ("stochastic", None),
-    "fig:optimality": ("scores", None),
-}
-"""The paper's labels: the kind of runs that a table or figure shows, and the data set (None: all)."""
 
 
 def needs_runs(study: Study, kind: str, data: DataSet) -> bool:
@@ -36,7 +23,7 @@ def needs_runs(study: Study, kind: str, data: DataSet) -> bool:
     if kind != "scores" and (data.standardised or (kind == "stochastic" and data.shuffled)):
         return False
     chosen = [LABELS[label] for label in study.labels]
-    return not chosen or (kind, None) in chosen or (kind, data.source) in chosen
+    return not chosen or [kind] in chosen or [kind, data.source] in chosen
 
 
 class Plan:
@@ -49,7 +36,7 @@ class Plan:
         From (data set, regulariser, stochastic solver) to the learning rate.
     """
 
-    def __init__(self, study: Study, rates: Rates) -> None:
+    def __init__(self, study: Study, rates: Mapping[Case, float]) -> None:
         self.study, self.rates = study, rates
         self.convex = next(one for one in study.regularisers if one.potential == "hyperbolic")
 
@@ -135,47 +122,35 @@ class RateSearch:
         """The trials of the first round and, when all of them are done, of the second round."""
         kinds = ("scores", "sparsity", "stochastic")
         needed = [data for data in self.study.data if any(needs_runs(self.study, k, data) for k in kinds)]
-        return [
-            run
-            for data in needed
-            for regulariser in self.study.regularisers
-            for solver in STOCHASTIC
-            for rate in self._rates(data, regulariser, solver)
-            for run in self._trials(data, regulariser, solver, rate)
-        ]
+        cases = product(needed, self.study.regularisers, STOCHASTIC)
+        return [run for case in cases for rate in self._rates(case) for run in self._trials(case, rate)]
 
-    def best(self) -> dict[tuple[DataSet, Regulariser, str], float]:
+    def best(self) -> dict[Case, float]:
         """The learning rates with the lowest Φ after ι epochs."""
-        return {
-            (data, regulariser, solver): self._best_of(
-                sorted(self._rates(data, regulariser, solver)), data, regulariser, solver
-            )
-            for data in self.study.data
-            for regulariser in self.study.regularisers
-            for solver in STOCHASTIC
-        }
+        cases = product(self.study.data, self.study.regularisers, STOCHASTIC)
+        return {case: self._best_of(sorted(self._rates(case)), case) for case in cases}
 
     def mean_phi(self, data: DataSet, regulariser: Regulariser, solver: str, rate: float) -> float:
         """Φ after ι epochs, mean over the seeds; ∞ if a run diverged or is missing."""
         values = []
-        for run in self._trials(data, regulariser, solver, rate):
+        for run in self._trials((data, regulariser, solver), rate):
             phi = self.results[run]["phi"] if run in self.results else []
             values.append(phi[-1] if len(phi) == self.study.warmup + 1 else math.inf)
         return sum(values) / len(values)
 
-    def _rates(self, data: DataSet, regulariser: Regulariser, solver: str) -> list[float]:
+    def _rates(self, case: Case) -> list[float]:
         first = [_rounded(rate) for rate in self.study.rates]
-        trials = [run for rate in first for run in self._trials(data, regulariser, solver, rate)]
-        if not all(run in self.results for run in trials):
+        if not all(run in self.results for rate in first for run in self._trials(case, rate)):
             return first
-        best = self._best_of(list(self.study.rates), data, regulariser, solver)
+        best = self._best_of(list(self.study.rates), case)
         return first + [_rounded(factor * best) for factor in self.study.refinements]
 
-    def _best_of(self, rates: list[float], data: DataSet, regulariser: Regulariser, solver: str) -> float:
-        return min(rates, key=lambda rate: self.mean_phi(data, regulariser, solver, rate))
+    def _best_of(self, rates: list[float], case: Case) -> float:
+        return min(rates, key=lambda rate: self.mean_phi(*case, rate))
 
-    def _trials(self, data: DataSet, regulariser: Regulariser, solver: str, rate: float) -> list[Run]:
+    def _trials(self, case: Case, rate: float) -> list[Run]:
         """The runs at one learning rate, one per seed."""
+        data, regulariser, solver = case
         study, method = self.study, Method(solver, solver, rate=_rounded(rate))
         return [
             Run(data, 0, regulariser, method, study.warmup, study.zero_below, seed, keep_theta=False)

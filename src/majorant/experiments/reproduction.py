@@ -3,46 +3,31 @@
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from majorant.errors import MajorantError, OutputError
-from majorant.experiments.claims import CLAIMS, run_checks
-from majorant.experiments.comparison import COMPARISONS
+from majorant.experiments.checks import CLAIMS, COMPARISONS, run_checks
 from majorant.experiments.output import markdown, page, plain_table
-from majorant.experiments.plan import LABELS
+from majorant.experiments.paper import LABELS
 from majorant.experiments.results import Results
 from majorant.experiments.runner import StudyProgress, available_part, run_study
 from majorant.experiments.study import PAPER, QUICK, Study
 from majorant.experiments.study_results import StudyResults
 from majorant.experiments.tables import all_tables
 from majorant.files import atomic_write
+from majorant.rows.threads import n_cores
 
-__all__ = ["reproduce"]
-
-
-class CommandOutput(Protocol):
-    """The output of a command: see `majorant.cli.output.Output`."""
-
-    options: Any
-
-    def say(self, text: str) -> None:
-        """Print a line."""
-
-    def warn(self, text: str) -> None:
-        """Print a warning."""
-
-    def finish(self, **facts: Any) -> None:
-        """Print the facts as JSON, if asked for."""
+if TYPE_CHECKING:
+    from majorant.cli.output import Output
 
 
 def reproduce(
     out: Path,
-    output: CommandOutput,
+    output: Output,
     *,
     quick: bool = False,
     jobs: int | None = None,
@@ -56,7 +41,7 @@ def reproduce(
     ----------
     out : path
         The directory for `results.jsonl` and the documents; created if it does not exist.
-    output : CommandOutput
+    output : Output
         The output of the command.
     quick : bool
         The small study instead of the full one.
@@ -89,7 +74,7 @@ def reproduce(
             )
         progress = StudyProgress(shown=output.options.talkative)
         try:
-            results = run_study(study, records, jobs=jobs or _count_cores(), progress=progress)
+            results = run_study(study, records, jobs=jobs or n_cores(), progress=progress)
         except KeyboardInterrupt:
             output.warn(f"{len(records)} cells are done and kept: the same command resumes from there")
             raise
@@ -97,17 +82,15 @@ def reproduce(
     return results
 
 
-def _write(results: StudyResults, out: Path, output: CommandOutput, missing: dict[str, str]) -> None:
+def _write(results: StudyResults, out: Path, output: Output, missing: dict[str, str]) -> None:
     document, report = out / "reproduction.md", out / "reproduction.html"
     for path, text in ((document, markdown(results, missing)), (report, page(results, missing))):
         with atomic_write(path) as file:
             file.write(text.encode())
-    for table in all_tables(results):
-        output.say("\n" + plain_table(table))
     checks = [] if results.study.labels else run_checks([*COMPARISONS, *CLAIMS], results)
-    for check in checks:
-        output.say(f"\n{check}.")
-    output.say(f"\nWritten to {document} and {report}")
+    blocks = [*map(plain_table, all_tables(results)), *(f"{check}." for check in checks)]
+    for line in "\n\n".join([*blocks, f"Written to {document} and {report}"]).split("\n"):
+        output.say(line)
     output.finish(
         study=results.study.name,
         cells=len(results.records),
@@ -146,7 +129,3 @@ def _locked(out: Path) -> Iterator[None]:
                 f"another run is writing to {str(out)!r}: wait for it, or name another"
             ) from None
         yield
-
-
-def _count_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

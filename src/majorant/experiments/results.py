@@ -15,8 +15,6 @@ from typing import Any
 from majorant.errors import OutputError
 from majorant.experiments.study import Run
 
-__all__ = ["Results", "RunRecord"]
-
 RunRecord = dict[str, Any]
 
 

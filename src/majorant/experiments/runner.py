@@ -10,24 +10,21 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import cycle, islice
 from typing import Any, TextIO
 
 from majorant.callbacks.progress import ProgressDisplay
-from majorant.errors import MajorantError
+from majorant.errors import DataFileError, MajorantError
 from majorant.experiments.execution import execute
 from majorant.experiments.plan import Plan, RateSearch
 from majorant.experiments.results import Results
-from majorant.experiments.splits import missing_data
 from majorant.experiments.study import STAND_IN, Run, Study
 from majorant.experiments.study_results import StudyResults
-
-__all__ = ["StudyProgress", "available_part", "run_missing", "run_study"]
 
 # A second BLAS thread on the same core spins while it waits: small factorisations took ten times as long.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -38,7 +35,14 @@ def available_part(study: Study, *, download: bool = True) -> tuple[Study, dict[
 
     Without any data set, a quick study uses generated rows.
     """
-    missing = missing_data(study.data, download=download)
+    from majorant.datasets import find
+
+    missing = {}
+    for source in dict.fromkeys(data.source for data in study.data if data.source != STAND_IN.source):
+        try:
+            find(source, download=download)
+        except DataFileError as error:
+            missing[source] = str(error)
     left = replace(study, data=tuple(data for data in study.data if data.source not in missing))
     if not left.data and study.name == "quick":
         left = replace(left, data=(STAND_IN,), labels=())
@@ -127,40 +131,23 @@ def pool(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
 
     context = get_context("spawn")
     cores: Any = context.SimpleQueue()
-    for core in _cores(jobs):
+    known = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [None]
+    for core in islice(cycle(known), jobs):
         cores.put(core)
     lifeline, held = context.Pipe(duplex=False)
     workers = ProcessPoolExecutor(
         jobs, mp_context=context, initializer=_start_worker, initargs=(cores, lifeline)
     )
-    with _environment(ONE_THREAD):
-        try:
-            yield workers
-        finally:
-            workers.shutdown(wait=False, cancel_futures=True)
-            held.close()
-
-
-@contextmanager
-def _environment(settings: dict[str, str]) -> Iterator[None]:
-    """Set environment variables for the processes started inside."""
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
+    before = {name: os.environ[name] for name in ONE_THREAD if name in os.environ}
+    os.environ.update(ONE_THREAD)  # for the processes started inside
     try:
-        yield
+        yield workers
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def _cores(jobs: int) -> list[int | None]:
-    if not hasattr(os, "sched_getaffinity"):
-        return [None] * jobs
-    cores = sorted(os.sched_getaffinity(0))
-    return [cores[k % len(cores)] for k in range(jobs)]
+        workers.shutdown(wait=False, cancel_futures=True)
+        held.close()
+        for name in ONE_THREAD:
+            os.environ.pop(name, None)
+        os.environ.update(before)
 
 
 def _start_worker(cores: Any, lifeline: Any) -> None:
@@ -204,7 +191,6 @@ class StudyProgress:
         """Start a phase of `count` runs whose weights add up to `weight`."""
         self.title, self.count, self.weight = title, count, max(weight, 1e-9)
         self.done, self.weight_done = 0, 0.0
-        self._start = time.monotonic()
         self._display.begin(f"{title}: {count} cells" if self.shown and count else "")
 
     def advance(self, label: str, weight: float) -> None:
@@ -212,17 +198,9 @@ class StudyProgress:
         self.done += 1
         self.weight_done += weight
         if self.shown:
-            seconds = time.monotonic() - self._start
-            left = seconds * (self.weight / max(self.weight_done, 1e-9) - 1.0)
-            state = f"{self.done} of {self.count} cells, {duration(left)} left  {label}"
+            state = f"{self.done} of {self.count} cells  {label}"
             self._display.show(self.weight_done / self.weight, state, f"{self.title}: ")
 
     def end(self) -> None:
         """End the phase, finished or not."""
         self._display.end("", all_runs=True)
-
-
-def duration(seconds: float) -> str:
-    """An approximate duration: about 40 s, about 3 min 20 s."""
-    whole = round(seconds)
-    return f"about {whole} s" if whole < 100 else f"about {whole // 60} min {whole % 60} s"

@@ -14,9 +14,6 @@ from typing import Any, Literal
 
 from majorant import __version__
 
-__all__ = ["PAPER", "QUICK", "STAND_IN", "DataSet", "Method", "Regulariser", "Run", "Study"]
-
-
 # Increased when the content of a record changes: records of another format are not reused.
 FORMAT = 3
 STOCHASTIC = ("sgd", "momentum", "adam")

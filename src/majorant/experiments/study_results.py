@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from majorant.experiments.paper import MEASURES
+from majorant.experiments.paper import MEASURES, corrected_scores
 from majorant.experiments.plan import Plan, RateSearch
 from majorant.experiments.results import Results, RunRecord
 from majorant.experiments.study import DataSet, Regulariser, Run, Study
-
-__all__ = ["MeanOverSplits", "Problem", "StudyResults", "matching_iterations", "scores_of"]
 
 
 @dataclass(frozen=True)
@@ -55,17 +53,6 @@ def scores_of(record: RunRecord) -> dict[str, float]:
     return {name: a / b if b else 0.0 for name, (a, b) in zip(MEASURES, ratios, strict=True)}
 
 
-def matching_iterations(record: RunRecord, printed: dict[str, float]) -> list[int]:
-    """The iterations at which a run has all four printed scores, to four digits."""
-    n_test, positives = record["n_test"], record["test_positives"]
-    found = []
-    for n, (tp, fp) in enumerate(record["positives"]):
-        scores = scores_of({"confusion": [tp, fp, positives - tp, n_test - positives - fp]})
-        if all(abs(scores[measure] - figure) < 1e-4 for measure, figure in printed.items()):
-            found.append(n)
-    return found
-
-
 @dataclass(frozen=True, eq=False)
 class Problem:
     """A regulariser on a data set, with the records of its runs."""
@@ -87,6 +74,19 @@ class Problem:
     def mean(self, score: str, method: str) -> float:
         """A score of a method, or its seconds, mean over the splits."""
         return MeanOverSplits.of_score(self.runs[method], score).mean
+
+
+def matching_iterations(problem: Problem, method: str) -> list[int]:
+    """The iterations at which the first run of a method has all four scores of the paper, to four digits."""
+    record = problem.runs[method][0]
+    printed = corrected_scores(problem.data.name, problem.regulariser.name, method)
+    n_test, positives = record["n_test"], record["test_positives"]
+    found = []
+    for n, (tp, fp) in enumerate(record["positives"]):
+        scores = scores_of({"confusion": [tp, fp, positives - tp, n_test - positives - fp]})
+        if all(abs(scores[measure] - figure) < 1e-4 for measure, figure in printed.items()):
+            found.append(n)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,9 @@ from majorant.experiments import paper
 from majorant.experiments.study import STOCHASTIC, DataSet
 from majorant.experiments.study_results import MeanOverSplits, StudyResults, matching_iterations
 
-__all__ = ["Table", "all_tables"]
-
 OURS, PAPER, DIFFERENCE = "ours", "paper", "difference"
 Row = tuple[str, ...]
+TEXTS = tomllib.loads((files(__package__) / "tables.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,25 @@ def all_tables(results: StudyResults) -> list[Table]:
     return [t for t in tables if t.rows and (not study.labels or t.label in (*study.labels, "rates"))]
 
 
+def _table(
+    kind: str,
+    results: StudyResults,
+    rows: Sequence[Row],
+    notes: Sequence[str] = (),
+    data: DataSet | None = None,
+    **values: Any,
+) -> Table:
+    """A table of this kind: its fixed text stands in tables.toml."""
+    text, methods = TEXTS[kind], [method.name for method in results.study.methods]
+
+    def filled(line: str) -> str:
+        return line.format(study=results.study, data=data, **values)
+
+    header = [name for head in text["header"] for name in (methods if head == "{methods}" else [head])]
+    notes = [*map(filled, text["notes"]), *notes]
+    return Table(filled(text["label"]), filled(text["title"]), tuple(header), rows, notes, text["names"])
+
+
 def data_table(results: StudyResults) -> Table:
     """tab:data."""
     rows: list[Row] = []
@@ -68,16 +88,9 @@ def data_table(results: StudyResults) -> Table:
         if data.source in paper.DATA:
             theirs = (*paper.DATA[data.source], paper.TEST_POSITIVES[data.source])
             rows.append((data.name, PAPER, *map(str, theirs[:3]), f"{theirs[3]} (implied)"))
-            rows.append(
-                (data.name, DIFFERENCE, *(f"{o - t:+d}" if o != t else "0" for o, t in _zip(ours, theirs)))
-            )
-    notes = (
-        "The number of test positives is not printed: it is what the fractions in the paper's tables imply.",
-        "w8a: the file has all its positives in one run of rows, and the order that the paper divides is "
-        "unknown; ours are divided at random, each class in proportion.",
-    )
-    header = ("data set", "", "N + 1", "training rows", "test rows", "test positives")
-    return Table("tab:data", "Data sets", header, rows, notes, names=2)
+            differences = (f"{o - t:+d}" if o != t else "0" for o, t in zip(ours, theirs, strict=True))
+            rows.append((data.name, DIFFERENCE, *differences))
+    return _table("data", results, rows)
 
 
 def score_table(results: StudyResults, data: DataSet) -> Table:
@@ -90,11 +103,9 @@ def score_table(results: StudyResults, data: DataSet) -> Table:
             regulariser = problem.regulariser.name
             records = (*problem.runs.values(), problem.reference)
             ours = [MeanOverSplits.of_score(splits, measure) for splits in records]
-            theirs = [
-                printed[measure, regulariser, m] for m in methods if (measure, regulariser, m) in printed
-            ]
             rows.append((measure, regulariser, OURS, *(value.text() for value in ours)))
-            if len(theirs) == len(methods):
+            if all((measure, regulariser, method) in printed for method in methods):
+                theirs = [printed[measure, regulariser, method] for method in methods]
                 rows.append((measure, regulariser, PAPER, *_digits(theirs), ""))
                 means = [value.mean for value in ours[:-1]]
                 rows.append((measure, regulariser, DIFFERENCE, *_differences(means, theirs), ""))
@@ -105,9 +116,7 @@ def score_table(results: StudyResults, data: DataSet) -> Table:
         )
     if data.splits > 1:
         notes.append(f"Ours: mean ± standard deviation over {data.splits} splits at random.")
-    title = f"Scores on the test rows of {data.name} after {results.study.iterations} iterations"
-    header = ("measure", "regulariser", "", *methods, "converged")
-    return Table(f"tab:{data.name}", title, header, rows, notes, names=3)
+    return _table("scores", results, rows, notes, data)
 
 
 def matching_table(results: StudyResults, data: DataSet) -> Table:
@@ -116,19 +125,8 @@ def matching_table(results: StudyResults, data: DataSet) -> Table:
     for problem in results.on(data.name):
         regulariser = problem.regulariser.name
         if problem.complete and all(("F1", regulariser, m) in paper.SCORES[data.name] for m in problem.runs):
-            iterations = (
-                matching_iterations(records[0], paper.corrected_scores(data.name, regulariser, method))
-                for method, records in problem.runs.items()
-            )
-            rows.append((regulariser, *map(_ranges, iterations)))
-    notes = (
-        "At these iterations all four scores are the paper's (misprints put right); —: at none. A run that "
-        "has "
-        "them earlier than the paper is further on after as many iterations.",
-    )
-    header = ("regulariser", *(method.name for method in results.study.methods))
-    title = f"Where our runs on {data.name} have the paper's scores"
-    return Table(f"passages:{data.name}", title, header, rows, notes)
+            rows.append((regulariser, *(_ranges(matching_iterations(problem, m)) for m in problem.runs)))
+    return _table("matching", results, rows, data=data)
 
 
 def _ranges(numbers: list[int], most: int = 3) -> str:
@@ -153,19 +151,9 @@ def time_table(results: StudyResults) -> Table:
         rows.append((problem.data.name, regulariser, OURS, *_digits(ours)))
         if not any(map(math.isnan, theirs)):
             rows.append((problem.data.name, regulariser, PAPER, *_digits(theirs)))
-            ratios = (f"{t / o:.1f}" for o, t in _zip(ours, theirs))
+            ratios = (f"{t / o:.1f}" for o, t in zip(ours, theirs, strict=True))
             rows.append((problem.data.name, regulariser, "paper / ours", *ratios))
-    notes = (
-        "Seconds of processor time on one core, of the first split; evaluation for the trace is not counted. "
-        f"Each iteration counts as in the fastest of up to {results.study.repeats} repeats, which all take "
-        "the same way: others on the machine disturb the rest. The paper's machine has an i7-7700HQ.",
-        "The paper's last row of a1a is as large as its rows of cina0, and cannot be that of a1a.",
-        "In the paper MMI and MM take about eight times as long as H MMI and H MM, though the hybrids only "
-        "add epochs of Adam, and H SUB takes as much longer than SUB: the heads of the columns MMI and H "
-        "MMI, MM and H MM are very likely exchanged.",
-    )
-    header = ("data set", "regulariser", "", *(method.name for method in results.study.methods))
-    return Table("tab:time", "Time of the training in seconds", header, rows, notes, names=3)
+    return _table("times", results, rows)
 
 
 def sparsity_table(results: StudyResults, data: DataSet) -> Table:
@@ -186,15 +174,10 @@ def sparsity_table(results: StudyResults, data: DataSet) -> Table:
             rows.append((name, DIFFERENCE, f"{zeros:+.4g}", *_differences(means, theirs)))
             equal.append(f"{_zero_threshold(stopped, printed[lam].zeros):.2g} at λ = {lam:g}")
         rows.append((name, f"{OURS}, converged", *_sparsity_row(converged)))
-    notes = [
-        f"Zeros are coefficients of at most {study.zero_below:g} in size; the paper does not say what it "
-        f"counts. The method is {study.sparsity_of}, the one whose scores on a1a are the paper's.",
-        *_misprints(f"sparsity:{data.source}"),
-    ]
+    notes = _misprints(f"sparsity:{data.source}")
     if equal:
         notes.append("To find as many zeros as the paper, count those below " + ", ".join(equal) + ".")
-    title = f"Zeros and scores on {data.name} by λ, hyperbolic"
-    return Table(f"sparsity:{data.name}", title, ("λ", "", "zeros", *paper.MEASURES), rows, notes, names=2)
+    return _table("sparsity", results, rows, notes, data)
 
 
 def _sparsity_row(records: Sequence[dict[str, Any]]) -> list[str]:
@@ -216,10 +199,7 @@ def gap_table(results: StudyResults) -> Table:
         (one.data.name, one.regulariser.name, *(f"{results.gap(one, method):.1e}" for method in one.runs))
         for one in results.complete()
     ]
-    notes = ("(Φ − Φ*)/Φ*; over several splits, the mean.",)
-    header = ("data set", "regulariser", *(method.name for method in results.study.methods))
-    title = f"Gap after {results.study.iterations} iterations"
-    return Table("fig:optimality", title, header, rows, notes, names=2)
+    return _table("gaps", results, rows)
 
 
 def rate_table(results: StudyResults) -> Table:
@@ -232,15 +212,10 @@ def rate_table(results: StudyResults) -> Table:
         if all(math.isfinite(phi) for _, phi in found):
             entries = (text for rate, phi in found for text in (f"{rate:g}", f"{phi:.2f}"))
             rows.append((problem.data.name, problem.regulariser.name, *entries))
-    header = ("data set", "regulariser", *(part for s in STOCHASTIC for part in (s, f"Φ by {s}")))
-    notes = (
-        f"The lowest Φ after {study.warmup} epochs, on average over {len(study.search_seeds)} seed(s), on "
-        f"the first split; tried: {min(study.rates):g} to {max(study.rates):g} by decades, then the best "
-        f"times {', '.join(f'{factor:g}' for factor in study.refinements)}.",
-        f"Steps are constant, batches have {study.methods[0].batch_size} rows, and the penalty is weighed as "
-        "in the paper, where it counts as often as there are rows.",
-    )
-    return Table("rates", "Learning rates", header, rows, notes, names=2)
+    return _table(
+        "rates", results, rows, seeds=len(study.search_seeds), lowest=min(study.rates),
+        highest=max(study.rates), refinements=", ".join(f"{factor:g}" for factor in study.refinements),
+    )  # fmt: skip
 
 
 def minimum_table(results: StudyResults) -> Table:
@@ -250,28 +225,15 @@ def minimum_table(results: StudyResults) -> Table:
         for record in problem.reference[:1]:
             gap = record["gap"]
             bound = f"stationarity {record['stationarity']:.1e}" if gap is None else f"duality gap {gap:.1e}"
-            found = (
-                f"{record['objective']:.6f}",
-                bound,
-                str(len(record["phi"]) - 1),
-                f"{record['seconds']:.3f}",
-            )
+            iterations, seconds = str(len(record["phi"]) - 1), f"{record['seconds']:.3f}"
+            found = (f"{record['objective']:.6f}", bound, iterations, seconds)
             lowest = f"{results.minimum(problem):.6f}"
             rows.append((problem.data.name, problem.regulariser.name, *found, lowest))
-    names = ("Φ by auto", "certificate", "iterations", "seconds", "lowest Φ of all runs")
-    notes = (
-        "Of the first split. A duality gap, relative to Φ, bounds how far Φ is above its minimum. Welsch's "
-        "potential is not convex: nothing bounds Φ from below, and another run may end in a better minimum.",
-    )
-    return Table("minima", "Minima", ("data set", "regulariser", *names), rows, notes, names=2)
+    return _table("minima", results, rows)
 
 
 def _misprints(label: str) -> list[str]:
     return [f"Misprint in {slip.place}: {slip}" for slip in paper.MISPRINTS if slip.label == label]
-
-
-def _zip(ours: Sequence[Any], theirs: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
-    return zip(ours, theirs, strict=True)
 
 
 def _digits(values: Iterable[float]) -> list[str]:
@@ -279,5 +241,5 @@ def _digits(values: Iterable[float]) -> list[str]:
 
 
 def _differences(ours: Sequence[float], theirs: Sequence[float]) -> list[str]:
-    differences = (round(o, 4) - t for o, t in _zip(ours, theirs))
+    differences = (round(o, 4) - t for o, t in zip(ours, theirs, strict=True))
     return ["0" if abs(difference) < 5e-5 else f"{difference:+.4f}" for difference in differences]

@@ -1,11 +1,10 @@
 """Models in files, without pickle; and in the formats of LIBLINEAR and ONNX."""
 
-from majorant.persistence.formats import kind_of, load_any
 from majorant.persistence.liblinear import from_liblinear, to_liblinear
 from majorant.persistence.onnx import from_onnx, register_onnx_converters, to_onnx
 from majorant.persistence.parameters import Unavailable
 from majorant.persistence.provenance import Provenance
-from majorant.persistence.store import load_model, load_provenance, save_model
+from majorant.persistence.store import kind_of, load_any, load_model, load_provenance, save_model
 
 __all__ = [
     "Provenance",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from majorant.errors import ModelFileError
 from majorant.persistence import strict
-from majorant.persistence.forms import Form
+from majorant.persistence.strict import Form
 
 # Types of labels and parameters. What is not in native byte order says so ("<", ">").
 DTYPE = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|object|[<>][iuf][248]|[<>]?U[1-9][0-9]{0,5}")
@@ -100,19 +100,6 @@ def read_pairs(node: Any, where: str, size: int) -> tuple[NDArray[np.int64], NDA
     nodes = strict.items(node, where)
     if len(nodes) > size:
         raise ModelFileError(f"{where} has {len(nodes)} entries of {size}")
-    if nodes and {*map(type, nodes)} == {list} and {*map(len, nodes)} == {2}:
-        indices, values = zip(*nodes, strict=True)
-        if {*map(type, indices)} == {int} and {*map(type, values)} == {float}:
-            within = min(indices) >= 0 and max(indices) < size
-            if within and np.all(np.diff(places := np.array(indices, dtype=np.int64)) > 0):
-                return places, np.array(values, dtype=np.float64)
-    return _read_pairs_one_by_one(nodes, where, size)
-
-
-def _read_pairs_one_by_one(
-    nodes: list[Any], where: str, size: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The same, slowly: with integers among the values, or with a mistake, which it names."""
     indices, values, last = [], [], -1
     for position, pair in enumerate(nodes):
         if type(pair) is not list or len(pair) != 2:
@@ -123,7 +110,8 @@ def _read_pairs_one_by_one(
                 f"{where}[{position}] must have an index above {last} and below {size}, got "
                 f"{strict.shown(index)}"
             )
-        values.append(strict.finite(value, f"{where}[{position}]"))
+        # Without a call for each of a million numbers.
+        values.append(value if type(value) is float else strict.finite(value, f"{where}[{position}]"))
         indices.append(index)
         last = index
     return np.array(indices, dtype=np.int64), np.array(values, dtype=np.float64)

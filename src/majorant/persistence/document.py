@@ -31,18 +31,15 @@ from majorant.persistence.streams import read_stream, stream_node
 
 FORMAT = "majorant model"
 KEYS = ("format", "version", "sha256", "majorant", "estimator", "provenance", "params", "fitted", "stream")
-ESTIMATORS: dict[str, type[SparseSVC] | type[SparseSVCCV]] = {
-    "SparseSVC": SparseSVC,
-    "SparseSVCCV": SparseSVCCV,
+ESTIMATORS: dict[str, type[SparseSVC | SparseSVCCV]] = {
+    kind.__name__: kind for kind in (SparseSVC, SparseSVCCV)
 }
 
 
 def version_of(kind: type) -> int:
     """The version of the files of an estimator: that of its latest parameter or attribute."""
     attributes = stored_attributes(cv=_is_cv(kind))
-    return max(
-        [since(parameter) for parameter in declared(kind).values()] + [one.since for one in attributes]
-    )
+    return max([*map(since, declared(kind).values()), *(one.since for one in attributes)])
 
 
 def _is_cv(kind: type) -> bool:

@@ -6,10 +6,11 @@ Those that follow from others are not stored: `support_` from the zeros of `coef
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import partial
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,8 +29,8 @@ from majorant.persistence.arrays import (
     read_pairs,
     table,
 )
-from majorant.persistence.forms import BY_ANNOTATION, COUNT, NUMBER, TEXT, Form, integer, list_of
 from majorant.persistence.parameters import Unavailable, parameter_node, read_parameter
+from majorant.persistence.strict import BY_ANNOTATION, COUNT, NUMBER, TEXT, Form, integer_between, list_of
 from majorant.solvers import Solver
 from majorant.status import History, Record, Status
 
@@ -112,8 +113,7 @@ def _coefficients(size: Size) -> Form:
 
 
 def _names(size: Size) -> Form:
-    texts = list_of(TEXT, size.n_features)
-    return Form(texts.write, lambda node, where: np.array(texts.read(node, where), dtype=object))
+    return list_of(TEXT, size.n_features).converted(list, partial(np.array, dtype=object))
 
 
 def _shares(size: Size) -> Form:
@@ -138,46 +138,37 @@ def _scores_columns(count: int) -> dict[str, Form]:
     return dict.fromkeys(names, NUMBER) | {"rank_test_score": COUNT}
 
 
-RECORD = {field.name: BY_ANNOTATION[str(field.type)] for field in fields(Record)}
-SCORES, TRACE = table(_scores_columns), table(lambda count: RECORD)
-
-
-def _read_scores(node: Any, where: str) -> dict[str, NDArray[Any]]:
-    columns = SCORES.read(node, where)
+def _score_arrays(columns: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     types = {"rank_test_score": np.int64}
     return {name: np.array(column, types.get(name, np.float64)) for name, column in columns.items()}
 
 
-def _write_trace(history: History) -> Any:
-    return TRACE.write({name: history.column(name).tolist() for name in RECORD})
-
-
-def _read_trace(node: Any, where: str) -> History:
-    columns = TRACE.read(node, where)
-    return History([Record(*row) for row in zip(*columns.values(), strict=True)])
+RECORD = {field.name: BY_ANNOTATION[str(field.type)] for field in fields(Record)}
+TRACE = table(lambda count: RECORD).converted(
+    lambda history: {name: history.column(name).tolist() for name in RECORD},
+    lambda columns: History([Record(*row) for row in zip(*columns.values(), strict=True)]),
+)
 
 
 def _history(size: Size) -> Form:
     """One trace, or one per problem."""
-    one = Form(_write_trace, _read_trace)
-    several = list_of(one, size.n_rows)
+    several = list_of(TRACE, size.n_rows)
     return Form(
-        lambda history: (one if isinstance(history, History) else several).write(history),
-        lambda node, where: (several if type(node) is list else one).read(node, where),
+        lambda history: (TRACE if isinstance(history, History) else several).write(history),
+        lambda node, where: (several if type(node) is list else TRACE).read(node, where),
     )
 
 
 LABELS = Form(partial(array_node, what="classes_"), _read_labels)
-SIZE = integer(1, strict.MAX_ENTRIES)
+SIZE = integer_between(1, strict.MAX_ENTRIES)
 
 FORMS: dict[str, Form | Callable[[Size], Form]] = {
     "labels": LABELS,
     "size": SIZE,
     "number": NUMBER,
     "count": COUNT,
-    "status": Form(
-        lambda status: status.name,
-        lambda node, where: Status[strict.one_of(node, where, list(Status.__members__))],
+    "status": Form(str, partial(strict.one_of, choices=list(Status.__members__))).converted(
+        attrgetter("name"), Status.__getitem__
     ),
     "solver": Form(parameter_node, _read_solver),
     "intercept": lambda size: float_array("intercept_", size.n_rows, ("float64", "float32")),
@@ -186,6 +177,6 @@ FORMS: dict[str, Form | Callable[[Size], Form]] = {
     "strengths": float_array("lambdas_"),
     "deviations": lambda size: float_array("scale_", size.n_features),
     "shares": _shares,
-    "scores": Form(SCORES.write, _read_scores),
+    "scores": table(_scores_columns).converted(dict, _score_arrays),
     "history": _history,
 }

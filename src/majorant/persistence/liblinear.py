@@ -30,8 +30,7 @@ from majorant.errors import ModelFileError
 from majorant.estimators import SparseSVC, SparseSVCCV
 from majorant.estimators.from_coef import imported_classifier
 from majorant.files import atomic_write
-from majorant.persistence.formats import LIBLINEAR_HEAD
-from majorant.persistence.store import naming, read_limited
+from majorant.persistence.store import LIBLINEAR_HEAD, naming, read_limited
 from majorant.persistence.strict import shown
 from majorant.status import Matrix, Vector
 from majorant.text import DECIMAL, INTEGER
@@ -153,8 +152,8 @@ def _parse(text: str) -> SparseSVC:
             f"a model of the type {shown(solver_type)} is no classifier that majorant knows: it reads "
             f"{', '.join(PENALTIES)}"
         )
-    n_classes, n_features = _integer(header, "nr_class"), _integer(header, "nr_feature")
-    labels = [_parsed(label, "label") for label in header["label"].split()]
+    n_classes, n_features = (_integer(header[key], key) for key in ("nr_class", "nr_feature"))
+    labels = [_integer(label, "label") for label in header["label"].split()]
     bias = _number(header["bias"])
     if n_classes < 2 or len(labels) != n_classes or len(set(labels)) < n_classes:
         raise ModelFileError(f"it must have two different labels or more, as many as nr_class {n_classes}")
@@ -182,11 +181,7 @@ def _header(head: str) -> dict[str, str]:
     return header
 
 
-def _integer(header: dict[str, str], key: str) -> int:
-    return _parsed(header[key], key)
-
-
-def _parsed(text: str, key: str) -> int:
+def _integer(text: str, key: str) -> int:
     if not INTEGER.fullmatch(text) or not INT_MIN <= int(text) <= INT_MAX:
         raise ModelFileError(f"{key} must be an integer, got {shown(text)}")
     return int(text)

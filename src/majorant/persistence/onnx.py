@@ -24,6 +24,14 @@ from majorant.persistence.store import naming, read_limited
 
 ALIASES: dict[type, str] = {SparseSVC: "MajorantSparseSVC", SparseSVCCV: "MajorantSparseSVCCV"}
 # The operators of a graph, after a cast of the rows where it needs one.
+# The types of labels, by the kind of their array: of a variable, and of a constant. All others are strings.
+LABEL_TYPES = {
+    "b": ("BooleanTensorType", "BOOL"),
+    "i": ("Int64TensorType", "INT64"),
+    "u": ("Int64TensorType", "INT64"),
+    "f": ("DoubleTensorType", "DOUBLE"),
+}
+STRINGS = ("StringTensorType", "STRING")
 TWO_CLASSES = ["MatMul", "Add", "Reshape", "Greater", "Cast", "Gather"]
 MANY_CLASSES = ["MatMul", "Add", "ArgMax", "Gather"]
 
@@ -102,13 +110,7 @@ def _types(operator: Any) -> tuple[Any, Any]:
 
     model = operator.raw_operator
     n_rows = operator.inputs[0].get_first_dimension()
-    labels = {
-        "b": data_types.BooleanTensorType,
-        "i": data_types.Int64TensorType,
-        "u": data_types.Int64TensorType,
-        "f": data_types.DoubleTensorType,
-    }
-    label = labels.get(model.classes_.dtype.kind, data_types.StringTensorType)
+    label = getattr(data_types, LABEL_TYPES.get(model.classes_.dtype.kind, STRINGS)[0])
     score = data_types.DoubleTensorType if _in_double(operator) else data_types.FloatTensorType
     shape = [n_rows] if len(model.classes_) == 2 else [n_rows, len(model.classes_)]
     return label([n_rows]), score(shape)
@@ -169,11 +171,9 @@ def _labels(model: Any) -> tuple[int, list[Any]]:
     labels, kind = model.classes_.tolist(), model.classes_.dtype.kind
     if kind == "u" and max(labels) >= 2**63:
         raise MajorantError(f"ONNX's labels are integers of 64 bits with a sign, and {max(labels)} is beyond")
-    if kind in "iu":
-        return TensorProto.INT64, labels
-    if kind in "bf":
-        return (TensorProto.BOOL if kind == "b" else TensorProto.DOUBLE), labels
-    return TensorProto.STRING, [label.encode("utf-8") for label in labels]
+    if kind not in LABEL_TYPES:
+        labels = [label.encode("utf-8") for label in labels]
+    return getattr(TensorProto, LABEL_TYPES.get(kind, STRINGS)[1]), labels
 
 
 def from_onnx(source: Any) -> SparseSVC:

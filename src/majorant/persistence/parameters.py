@@ -21,7 +21,7 @@ import numpy as np
 from majorant.errors import ModelFileError
 from majorant.persistence import strict
 from majorant.persistence.arrays import array_node, read_array
-from majorant.persistence.forms import BIT, FINITE, UINT32, integer, list_of, record
+from majorant.persistence.strict import BIT, FINITE, UINT32, integer_between, list_of, record
 from majorant.potentials import Potential
 from majorant.solvers import Hybrid, Newton, Solver, gradient_direction, memory_gradient
 
@@ -168,7 +168,7 @@ def _read_joint(node: Any, where: str, depth: int) -> Any:
 
 
 RANDOM_STATE = record(
-    {"key": list_of(UINT32, 624), "position": integer(0, 624), "has_gauss": BIT, "gauss": FINITE}
+    {"key": list_of(UINT32, 624), "position": integer_between(0, 624), "has_gauss": BIT, "gauss": FINITE}
 )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from majorant.errors import ModelFileError
 from majorant.persistence import strict
-from majorant.persistence.forms import FINITE, TEXT, list_of
+from majorant.persistence.strict import FINITE, TEXT, list_of
 from majorant.status import Certificate
 
 PACKAGES = ("majorant", "numpy", "scipy", "scikit-learn")

@@ -1,23 +1,44 @@
-"""Models in files: `save_model` and `load_model`."""
+"""Models in files: `save_model`, `load_model`, and `load_any`, which reads other formats as well.
+
+Which format a file has is told by its first bytes.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from majorant.errors import ModelFileError
+from majorant.estimators import SparseSVC, SparseSVCCV
 from majorant.files import atomic_write, check_writable
 from majorant.persistence import strict
 from majorant.persistence.document import check_document, described_model_of, document_of
-from majorant.persistence.formats import refuse_other_formats
 from majorant.persistence.provenance import Provenance, read_provenance
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-    from majorant.estimators import SparseSVC, SparseSVCCV
+Kind: TypeAlias = Literal["majorant", "liblinear", "onnx"]
+
+LIBLINEAR_HEAD = b"solver_type "
+# How a protobuf message of the type ModelProto begins: its field 1, the version of the format, a number below
+# 128; then one of the fields 2 to 8 or 14, which are the producer, the domain, the graph, the operators, ….
+_ONNX_FIRST, _ONNX_SECOND = 0x08, (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72)
+_LONGEST_HEAD = 4096
+# What is said of files that are not ours, by their first bytes.
+_OTHER_FILES: dict[tuple[bytes, ...], str] = {
+    (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"): (
+        "this is a pickle, which can run any program when it is loaded; majorant does not load pickles: "
+        "load it where you trust it and use save_model"
+    ),
+    (b"PK\x03\x04",): "this is a zip archive (skops.io.load reads those of skops)",
+    (b"\x1f\x8b", b"BZh", b"\xfd7zXZ"): "it is compressed: decompress it first",
+    (LIBLINEAR_HEAD,): (
+        "this is a model of LIBLINEAR: use majorant.persistence.from_liblinear or `majorant convert`"
+    ),
+}
 
 
 def save_model(
@@ -90,7 +111,7 @@ def load_model(path: str | os.PathLike[str]) -> SparseSVC | SparseSVCCV:
         If anything is wrong with the file, in one sentence.
     """
     with naming(path):
-        return described_model_from_bytes(read_limited(path))[0]
+        return _described_model(read_limited(path))[0]
 
 
 def load_provenance(path: str | os.PathLike[str]) -> Provenance | None:
@@ -108,15 +129,86 @@ def load_provenance(path: str | os.PathLike[str]) -> Provenance | None:
         return read_provenance(check_document(_parsed(read_limited(path)))["provenance"])
 
 
-def described_model_from_bytes(data: bytes) -> tuple[SparseSVC | SparseSVCCV, Provenance | None]:
+def kind_of(path: str | os.PathLike[str]) -> Kind | None:
+    """Of which format a model file seems to be.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    {"majorant", "liblinear", "onnx"} or None
+        By the first bytes, whatever the name is: JSON, LIBLINEAR's text, a graph of ONNX. None for anything
+        else, also for what cannot be read; `load_any` says what is wrong with it.
+    """
+    try:
+        with open(path, "rb") as file:
+            return _kind(file.read(_LONGEST_HEAD))
+    except (OSError, ValueError):
+        return None
+
+
+def load_any(path: str | os.PathLike[str]) -> SparseSVC | SparseSVCCV:
+    """Read a model of any format: our own, LIBLINEAR's text, or ONNX as `to_onnx` writes it.
+
+    Parameters
+    ----------
+    path : path
+        Read once, from its beginning to its end: it may be a pipe.
+
+    Returns
+    -------
+    SparseSVC or SparseSVCCV
+        Fitted, so that it predicts; of the other formats, see `from_liblinear` and `from_onnx`.
+
+    Raises
+    ------
+    ModelFileError
+        If anything is wrong with the file, in one sentence.
+    """
+    return load_described(path)[0]
+
+
+def load_described(path: str | os.PathLike[str]) -> tuple[SparseSVC | SparseSVCCV, Provenance | None]:
+    """What `load_any` reads, and where it comes from as far as the file says; still read once."""
+    from majorant.persistence import liblinear, onnx
+
+    with naming(path):
+        data = read_limited(path)
+        match _kind(data[:_LONGEST_HEAD]):
+            case "liblinear":
+                return liblinear.model_from_bytes(data), None
+            case "onnx":
+                return onnx.model_from_bytes(data), None
+            case _:
+                return _described_model(data)
+
+
+def _described_model(data: bytes) -> tuple[SparseSVC | SparseSVCCV, Provenance | None]:
     """The model of the content of a file, and where it comes from."""
     with strict.many_small_lists():
         return described_model_of(_parsed(data))
 
 
 def _parsed(data: bytes) -> Any:
-    refuse_other_formats(data)
+    """The document in the content of a file."""
+    for heads, message in _OTHER_FILES.items():
+        if data.startswith(heads):
+            raise ModelFileError(message)
+    if _kind(data[:_LONGEST_HEAD]) == "onnx":
+        raise ModelFileError("this is a graph of ONNX: use majorant.persistence.from_onnx")
+    if not data.strip():
+        raise ModelFileError("it is empty")
     return strict.parse(data)
+
+
+def _kind(head: bytes) -> Kind | None:
+    if head.startswith(LIBLINEAR_HEAD):
+        return "liblinear"
+    if len(head) > 2 and head[0] == _ONNX_FIRST and head[1] < 128 and head[2] in _ONNX_SECOND:
+        return "onnx"
+    return "majorant" if head.lstrip().startswith(b"{") else None
 
 
 @contextmanager

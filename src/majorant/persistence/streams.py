@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from majorant.errors import ModelFileError
 from majorant.persistence import strict
 from majorant.persistence.arrays import float_array
-from majorant.persistence.forms import BIT, COUNT, NUMBER, UINT32, Form, list_of, record
+from majorant.persistence.strict import BIT, COUNT, NUMBER, UINT32, Form, list_of, record
 from majorant.solvers import SGD, Adam, Descent, DescentState, Momentum
 
 # What the update rule of each solver remembers of the steps before: arrays of the size of θ, and counts.
@@ -49,7 +49,7 @@ def _descent(solver: Any, size: int | None = None) -> Form:
             "largest_row": NUMBER,
             "theta": float_array("theta", size),
             "memory": record(memory),
-            "generator": Form(_write_generator, _read_generator),
+            "generator": GENERATOR,
         }
     )
 
@@ -65,15 +65,12 @@ def _read_wide(node: Any, where: str) -> int:
     return value
 
 
-WIDE = Form(hex, _read_wide)
-GENERATOR = record({"state": WIDE, "inc": WIDE, "has_uint32": BIT, "uinteger": UINT32})
-
-
-def _write_generator(state: Mapping[str, Any]) -> Any:
-    return GENERATOR.write({**state, **state["state"]})
-
-
-def _read_generator(node: Any, where: str) -> dict[str, Any]:
-    values = GENERATOR.read(node, where)
+def _generator_state(values: dict[str, Any]) -> dict[str, Any]:
     inner = {name: values.pop(name) for name in ("state", "inc")}
     return {"bit_generator": "PCG64", "state": inner, **values}
+
+
+WIDE = Form(hex, _read_wide)
+GENERATOR = record({"state": WIDE, "inc": WIDE, "has_uint32": BIT, "uinteger": UINT32}).converted(
+    lambda state: {**state, **state["state"]}, _generator_state
+)

@@ -16,8 +16,9 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -100,9 +101,9 @@ def _pieces(node: Any, newline: str) -> Sequence[str]:
     if isinstance(node, dict) and node:
         entries = [(f"{_encode(key)}: ", value) for key, value in node.items()]
         opening, closing = "{", "}"
-    elif isinstance(node, list) and node and (rows := _rows_of_numbers(node, inner)):
-        return [f"[{inner}", rows, f"{newline}]"]
     elif isinstance(node, list) and not _fits_a_line(node):
+        if rows := _rows_of_numbers(node, inner):
+            return [f"[{inner}", rows, f"{newline}]"]
         entries = [("", value) for value in node]
         opening, closing = "[", "]"
     else:
@@ -122,7 +123,7 @@ def _fits_a_line(node: list[Any]) -> bool:
 def _rows_of_numbers(node: list[Any], newline: str) -> str | None:
     """Lists of numbers, a line each: the bulk of a file, in one go."""
     # A glance at the first ones: to write down in vain what may be a million coefficients takes seconds.
-    if not isinstance(node[0], list) or any(row == [] or _is_list_of_lists(row) for row in node[:LINE]):
+    if not all(isinstance(row, list) and row and not isinstance(row[0], list) for row in node[:LINE]):
         return None
     text = _encode(node)
     if "[[" in text[1:] or any(mark in text for mark in '"{') or "[]" in text:
@@ -149,10 +150,6 @@ def parse(data: bytes) -> Any:
         ) from None
     except RecursionError:
         raise ModelFileError("it is nested deeper than any model file") from None
-
-
-def _is_list_of_lists(node: Any) -> bool:
-    return isinstance(node, list) and isinstance(node[0], list)
 
 
 def _has_long_numbers(data: bytes) -> bool:
@@ -274,3 +271,54 @@ def number_node(value: Any) -> float | str | None:
 def each(read: Callable[..., T], nodes: list[Any], where: str) -> list[T]:
     """All entries of a list, each read in the same way."""
     return [read(node, f"{where}[{position}]") for position, node in enumerate(nodes)]
+
+
+# Forms: how a value of each kind is written to a document, and read from one --------------------------------
+
+
+class Form(NamedTuple):
+    """Two functions, each the inverse of the other."""
+
+    write: Callable[[Any], Any]
+    """From a value to a node of JSON's own types."""
+    read: Callable[[Any, str], Any]
+    """From a node, and where it is, to the value; or a `ModelFileError`."""
+
+    def converted(self, before: Callable[[Any], Any], after: Callable[[Any], Any]) -> Form:
+        """The form of values that are converted before they are written, and after they are read."""
+        return Form(
+            lambda value: self.write(before(value)), lambda node, where: after(self.read(node, where))
+        )
+
+
+def integer_between(low: int = 0, high: int = 2**63 - 1) -> Form:
+    """An integer between two bounds."""
+    return Form(int, partial(integer, low=low, high=high))
+
+
+def list_of(form: Form, length: int | None = None) -> Form:
+    """A list, of that length if one is given."""
+    return Form(
+        lambda values: [form.write(value) for value in values],
+        lambda node, where: each(form.read, items(node, where, length), where),
+    )
+
+
+def record(forms: Mapping[str, Form]) -> Form:
+    """A dict with exactly these keys, as an object."""
+
+    def read(node: Any, where: str) -> dict[str, Any]:
+        entries = keys(node, where, list(forms))
+        return {name: form.read(entries[name], f"{where}.{name}") for name, form in forms.items()}
+
+    return Form(lambda values: {name: form.write(values[name]) for name, form in forms.items()}, read)
+
+
+COUNT = integer_between()
+NUMBER = Form(number_node, number)
+FINITE = Form(float, finite)
+TEXT = Form(str, text)
+BIT = integer_between(0, 1)
+UINT32 = integer_between(0, 2**32 - 1)
+# Of the fields of a dataclass, by their annotation.
+BY_ANNOTATION = {"int": COUNT, "float": NUMBER}

@@ -1,4 +1,4 @@
-"""Stop when the score of validation rows no longer improves."""
+"""Stop after some time, or when the score of validation rows no longer improves."""
 
 from __future__ import annotations
 
@@ -16,6 +16,21 @@ from majorant.status import Evaluated, Record, Result, Status, Vector
 
 if TYPE_CHECKING:
     from majorant.objective import Objective
+
+
+class TimeLimit(Callback):
+    """Stop after `seconds` seconds of solver time (without callbacks and evaluation).
+
+    With a problem for every class, each problem has that time.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        if not seconds > 0:
+            raise MajorantError(f"seconds must be positive, got {seconds!r}")
+        self.seconds = seconds
+
+    def on_iterate(self, iterate: Evaluated, record: Record) -> Status | None:
+        return Status.TIME_LIMIT if record.time >= self.seconds else None
 
 
 class EarlyStopping(Callback):
