@@ -14,6 +14,7 @@ from majorant.cli.convert import convert
 from majorant.cli.cv import cv
 from majorant.cli.datasets import datasets
 from majorant.cli.demo import demo
+from majorant.cli.help import WIDTH, add_command
 from majorant.cli.inspect import inspect
 from majorant.cli.liblinear import translated
 from majorant.cli.output import COMMAND
@@ -31,10 +32,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help is there in half the time
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDTH},
 )
 for command in (train, predict, path, cv, inspect, report, convert, datasets, reproduce, demo):
-    app.command(no_args_is_help=command not in (datasets, reproduce, demo))(command)
+    add_command(app, command, no_args_is_help=command not in (datasets, reproduce, demo))
 
 
 def _show_version(wanted: bool) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from majorant.cli.choices import one_of, strictly_between
+from majorant.cli.help import DATA, LARGE_DATA, MODEL, OUTPUT
 
 DataArgument = Annotated[
     str,
@@ -30,8 +34,13 @@ ModelToWrite = Annotated[
         metavar="MODEL", help="The file to write.  [default: DATA.model, here]", show_default=False
     ),
 ]
-Force = Annotated[bool, typer.Option("-f", "--force", help="Replace files that exist.")]
-Test = Annotated[str | None, typer.Option("--test", metavar="DATA", help="Data to test the model on.")]
+Force = Annotated[
+    bool, typer.Option("-f", "--force", help="Replace files that exist.", rich_help_panel=OUTPUT)
+]
+Test = Annotated[
+    str | None,
+    typer.Option("--test", metavar="DATA", help="Data to test the model on.", rich_help_panel=DATA),
+]
 Memory = Annotated[
     str | None,
     typer.Option(
@@ -39,10 +48,24 @@ Memory = Annotated[
         help="For data that do not fit into memory: read them block by block, and keep no more than this, "
         "e.g. 2GB.",
         show_default=False,
+        rich_help_panel=LARGE_DATA,
     ),
 ]
-Points = Annotated[int, typer.Option(min=1, help="How many strengths.")]
-Ratio = Annotated[float, typer.Option(help="The smallest strength, relative to the largest.")]
+Points = Annotated[int, typer.Option(min=1, help="How many strengths.", rich_help_panel=MODEL)]
+Ratio = Annotated[
+    float,
+    typer.Option(
+        help="The smallest strength, relative to the largest.",
+        callback=strictly_between(0.0, 1.0),
+        rich_help_panel=MODEL,
+    ),
+]
+
+
+def _formats() -> Iterable[str]:
+    from majorant.datasets.formats import FORMATS
+
+    return FORMATS
 
 
 @dataclass(frozen=True)
@@ -50,25 +73,39 @@ class DataOptions:
     """How a data file is to be read."""
 
     label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column of the labels, if it is a table.")
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="The column of the labels, if it is a table.", rich_help_panel=DATA
+        ),
     ] = None
     drop: Annotated[
-        list[str], typer.Option(metavar="COLUMN", help="A column to leave out; can be given again.")
+        list[str],
+        typer.Option(
+            metavar="COLUMN", help="A column to leave out; can be given again.", rich_help_panel=DATA
+        ),
     ] = field(default_factory=list)
     format: Annotated[
         str | None,
         typer.Option(
-            metavar="FORMAT", help="libsvm, csv, tsv, parquet, arrow, npz or mat; else by its name."
+            metavar="FORMAT",
+            help="libsvm, csv, tsv, parquet, arrow, npz or mat; else by its name.",
+            callback=one_of(_formats),
+            rich_help_panel=DATA,
         ),
     ] = None
     no_header: Annotated[
         bool,
         typer.Option(
-            "--no-header", help="A CSV or TSV file has no names: its columns are 0, 1, …, or -1 for the last."
+            "--no-header",
+            help="A CSV or TSV file has no names: its columns are 0, 1, …, or -1 for the last.",
+            rich_help_panel=DATA,
         ),
     ] = False
     zero_based: Annotated[
-        bool, typer.Option("--zero-based", help="The first feature of LIBSVM text is 0, not 1.")
+        bool,
+        typer.Option(
+            "--zero-based", help="The first feature of LIBSVM text is 0, not 1.", rich_help_panel=DATA
+        ),
     ] = False
 
     def column(self, word: str | None) -> str | int | None:
@@ -79,12 +116,6 @@ class DataOptions:
     @property
     def reader_options(self) -> dict[str, Any]:
         """The same for `majorant.datasets.read` and `open_source`."""
-        from majorant.datasets.formats import FORMATS
-
-        if self.format is not None and self.format not in FORMATS:
-            raise typer.BadParameter(
-                f"{self.format!r} is none of {', '.join(FORMATS)}", param_hint="--format"
-            )
         return {
             "label": self.column(self.label),
             "drop": list(map(self.column, self.drop)),
@@ -100,6 +131,9 @@ class ModelOptions:
 
     test: Test = None
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write an HTML report of the model.")
+        Path | None,
+        typer.Option(
+            "--report", metavar="FILE", help="Write an HTML report of the model.", rich_help_panel=OUTPUT
+        ),
     ] = None
     force: Force = False

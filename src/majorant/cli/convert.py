@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from majorant.cli.arguments import DataOptions, Force
+from majorant.cli.choices import one_of
 from majorant.cli.data import open_data
 from majorant.cli.grouped import grouped
+from majorant.cli.help import CLASSES, OUTPUT
 from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.writing import check_output
@@ -37,6 +39,8 @@ def convert(
         typer.Option(
             metavar="FORMAT",
             help="Models: majorant, liblinear, onnx. Data: libsvm. Else the one that makes sense.",
+            callback=one_of(MODELS + DATA),
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     number: Annotated[
@@ -46,20 +50,23 @@ def convert(
             help="For liblinear and libsvm, the number of a label that is text; can be given again.  "
             "[default: 0, 1, … in order]",
             show_default=False,
+            rich_help_panel=CLASSES,
         ),
     ] = None,
     force: Force = False,
     reading: DataOptions,
     answering: OutputOptions,
 ) -> None:
-    """Convert a model: ours, LIBLINEAR's, ONNX; or data, to LIBSVM."""
+    """Convert a model: ours, LIBLINEAR's, ONNX; or data, to LIBSVM.
+
+    $ majorant convert a1a.model a1a.liblinear
+    $ majorant convert patients.csv patients.svm --label outcome
+    """
+    output = Output(answering)
+    check_output(target, source, force=force)
     from majorant.datasets.formats import FORMATS, format_by_name
     from majorant.persistence import kind_of
 
-    if to is not None and to not in MODELS + DATA:
-        raise typer.BadParameter(f"{to!r} is none of {', '.join(MODELS + DATA)}", param_hint="--to")
-    output = Output(answering)
-    check_output(target, source, force=force)
     kind = kind_of(Path(source)) if Path(source).is_file() else None
     if to is None:
         to = _likely(kind, target)

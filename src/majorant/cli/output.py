@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from majorant.cli.help import OUTPUT
 from majorant.text import printable
 
 COMMAND: ContextVar[tuple[str, ...]] = ContextVar("COMMAND", default=())
@@ -35,9 +36,15 @@ def command_line() -> str:
 class OutputOptions:
     """How a command answers."""
 
-    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout, nothing else.")] = False
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="One JSON document on stdout, nothing else.", rich_help_panel=OUTPUT),
+    ] = False
     quiet: Annotated[
-        bool, typer.Option("-q", "--quiet", help="Say nothing but errors and what was asked for.")
+        bool,
+        typer.Option(
+            "-q", "--quiet", help="Say nothing but errors and what was asked for.", rich_help_panel=OUTPUT
+        ),
     ] = False
 
     @property

@@ -13,6 +13,7 @@ from majorant.cli.arguments import DataArgument, DataOptions, Force, Memory, Poi
 from majorant.cli.data import open_data
 from majorant.cli.fitting import PenaltyOptions
 from majorant.cli.grouped import grouped
+from majorant.cli.help import MODEL
 from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.standardize import Standardizer
@@ -32,20 +33,27 @@ def path(
     *,
     points: Points = 20,
     ratio: Ratio = 1e-3,
-    max_features: Annotated[int | None, typer.Option(help="End before a model with more features.")] = None,
+    max_features: Annotated[
+        int | None, typer.Option(min=1, help="End before a model with more features.", rich_help_panel=MODEL)
+    ] = None,
     fitting: PenaltyOptions,
     memory: Memory = None,
     force: Force = False,
     reading: DataOptions,
     answering: OutputOptions,
 ) -> None:
-    """Train a model for every strength of a path."""
-    from majorant import SparseSVC, sparse_svc_path
+    """Train a model for every strength of a path.
 
+    $ majorant path a1a coefficients.csv --penalty l1 --points 20
+    $ majorant path patients.csv --label outcome --max-features 10
+    """
     output = Output(answering)
-    fitting.check(SparseSVC, {"max_features": max_features})
+    fitting.check()
     if out is not None:
         check_output(out, data, force=force)
+    from majorant import SparseSVC, sparse_svc_path
+
+    fitting.check_parameters(SparseSVC, {"max_features": max_features})
     rows = open_data(data, reading, output, memory=memory)
     standardizer = Standardizer(rows, wanted=fitting.standardize)
     X, y, _ = standardizer.scaled(rows).training_rows

@@ -12,6 +12,7 @@ import typer
 from majorant.cli.arguments import DataArgument, DataOptions, Force, Memory, ModelToRead
 from majorant.cli.data import open_data
 from majorant.cli.grouped import grouped
+from majorant.cli.help import OUTPUT
 from majorant.cli.models import Model, same
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.writing import STDOUT, check_output, lines_of
@@ -29,14 +30,23 @@ def predict(
     ] = None,
     *,
     scores: Annotated[
-        bool, typer.Option("--scores", help="Write the values of the decision function after each label.")
+        bool,
+        typer.Option(
+            "--scores",
+            help="Write the values of the decision function after each label.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
     memory: Memory = None,
     force: Force = False,
     reading: DataOptions,
     answering: OutputOptions,
 ) -> None:
-    """Predict the labels of a data file."""
+    """Predict the labels of a data file.
+
+    $ majorant predict a1a.t a1a.model labels.txt
+    $ majorant predict patients.csv patients.csv.model predicted.csv --id id
+    """
     if out not in (None, STDOUT):
         assert out is not None
         check_output(out, data, model, force=force)

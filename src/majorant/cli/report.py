@@ -10,6 +10,7 @@ import typer
 from majorant.cli.arguments import DataArgument, DataOptions, Force, Memory, ModelToRead, Test
 from majorant.cli.data import open_data
 from majorant.cli.grouped import grouped
+from majorant.cli.help import OUTPUT
 from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.writing import check_output, write_report
@@ -27,13 +28,19 @@ def report(
     ] = None,
     *,
     test: Test = None,
-    title: Annotated[str | None, typer.Option(help="What stands on top of it.")] = None,
+    title: Annotated[
+        str | None, typer.Option(help="What stands on top of it.", rich_help_panel=OUTPUT)
+    ] = None,
     memory: Memory = None,
     force: Force = False,
     reading: DataOptions,
     answering: OutputOptions,
 ) -> None:
-    """Write an HTML report of a model on a data file."""
+    """Write an HTML report of a model on a data file.
+
+    $ majorant report a1a a1a.model a1a.html
+    $ majorant report a1a a1a.model --test a1a.t --title "Incomes"
+    """
     output = Output(answering)
     out = Path(f"{model.name}.html") if out is None else out
     check_output(out, data, model, force=force)

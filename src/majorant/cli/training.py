@@ -18,7 +18,7 @@ from majorant.cli.data import CommandData, open_data
 from majorant.cli.models import Model
 from majorant.cli.output import Output
 from majorant.cli.standardize import Standardizer
-from majorant.cli.writing import check_output, default_model, write_model, write_report
+from majorant.cli.writing import write_model, write_report
 from majorant.errors import MajorantError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Job:
     def prepare(
         cls,
         source: str,
-        target: Path | None,
+        target: Path,
         options: ModelOptions,
         reading: DataOptions,
         output: Output,
@@ -57,12 +57,7 @@ class Job:
         standardize: bool,
         memory: str | None,
     ) -> Job:
-        """Check the outputs, then open the data."""
-        target = default_model(source) if target is None else target
-        sources = [source] if options.test is None else [source, options.test]
-        check_output(target, *sources, force=options.force)
-        if options.report is not None:
-            check_output(options.report, *sources, target, force=options.force)
+        """Open the data; `target` is what `checked_outputs` has returned."""
         data = open_data(source, reading, output, memory=memory)
         test = None
         if options.test is not None:

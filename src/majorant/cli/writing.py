@@ -12,6 +12,7 @@ from majorant.errors import MajorantError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from majorant.cli.arguments import ModelOptions
     from majorant.cli.data import CommandData
 
 STDOUT = Path("-")
@@ -32,6 +33,16 @@ def check_output(path: Path, *inputs: str | Path, force: bool) -> None:
     except OutputError as error:
         hint = ": --force replaces it" if path.is_file() and not force else ""
         raise OutputError(f"{error}{hint}") from None
+
+
+def checked_outputs(source: str, model: Path | None, options: ModelOptions) -> Path:
+    """The file of the model to train; an error if this file or the report could not be written."""
+    target = default_model(source) if model is None else model
+    sources = [source] if options.test is None else [source, options.test]
+    check_output(target, *sources, force=options.force)
+    if options.report is not None:
+        check_output(options.report, *sources, target, force=options.force)
+    return target
 
 
 def default_model(data: str) -> Path:
