@@ -25,7 +25,9 @@ DataArgument = Annotated[
 ModelToRead = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL", help="A model file: majorant's, LIBLINEAR's, or ONNX of ours.", show_default=False
+        metavar="MODEL",
+        help="A model file: majorant's, LIBLINEAR's, or ONNX of ours; - for stdin.",
+        show_default=False,
     ),
 ]
 ModelToWrite = Annotated[

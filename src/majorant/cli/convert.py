@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
@@ -23,6 +24,7 @@ from majorant.errors import MajorantError
 
 if TYPE_CHECKING:
     from majorant.cli.models import Estimator
+    from majorant.persistence.formats import Kind
 
 MODELS, DATA = ("majorant", "liblinear", "onnx"), ("libsvm",)
 
@@ -30,7 +32,7 @@ MODELS, DATA = ("majorant", "liblinear", "onnx"), ("libsvm",)
 @grouped
 def convert(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A model or data file.", show_default=False)
+        str, typer.Argument(metavar="SOURCE", help="A model or data file; - for stdin.", show_default=False)
     ],
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file to write.", show_default=False)],
     *,
@@ -65,9 +67,8 @@ def convert(
     output = Output(answering)
     check_output(target, source, force=force)
     from majorant.datasets.formats import FORMATS, format_by_name
-    from majorant.persistence import kind_of
 
-    kind = kind_of(Path(source)) if Path(source).is_file() else None
+    source, kind = _opened(source)
     if to is None:
         to = _likely(kind, target)
     if (to in DATA) != (kind is None):
@@ -87,9 +88,26 @@ def convert(
             y = np.array(_numbered(labels.tolist(), number or (), output))[codes]
         FORMATS[to].write(target, X, y, overwrite=force)
     else:
-        _write_model(Model.read(Path(source)), target, to, number or (), output, force=force)
+        model = Model.read(Path(source))
+        model.warn_if_interrupted(output)
+        _write_model(model, target, to, number or (), output, force=force)
     output.say(f"Written to {target} ({to})")
     output.finish(target=str(target), format=to)
+
+
+def _opened(source: str) -> tuple[str, Kind | None]:
+    """What to read, and of which kind it is if it is a model.
+
+    A pipe can be read once only. Its first bytes are looked at and left for the reader, which takes them from
+    standard input.
+    """
+    from majorant.persistence.formats import kind_of, kind_of_bytes
+
+    if Path(source).is_fifo():
+        source, sys.stdin = "-", open(source)  # noqa: SIM115
+    if source == "-":
+        return source, kind_of_bytes(sys.stdin.buffer.peek())  # type: ignore[attr-defined]
+    return source, kind_of(source) if Path(source).is_file() else None
 
 
 def _likely(kind: str | None, target: Path) -> str:

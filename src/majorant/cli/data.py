@@ -218,6 +218,11 @@ def _opened(source: str, memory: str | None, **options: Any) -> Source:
     from majorant.datasets import open_source, read
     from majorant.datasets.sources.shards import DataSource
 
+    if memory is not None and Path(source).is_fifo():
+        raise MajorantError(
+            f"{source}: a pipe can be read only once, and with --memory every pass reads the data: write "
+            "them to a file first, or pass them as standard input (-)"
+        )
     if memory is None:
         return DataSource(read(source, **options))
     return open_source(source, memory=memory, **options)

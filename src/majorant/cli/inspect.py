@@ -34,6 +34,7 @@ def inspect(
     output = Output(answering)
     known = Model.read(model)
     origin = {} if known.origin is None else known.origin.facts()
+    known.warn_if_interrupted(output)
     lines = _facts(known) | origin
     width = max(map(len, lines))
     for name, value in lines.items():

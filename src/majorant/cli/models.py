@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import typer
+
 from majorant.errors import MajorantError
 
 if TYPE_CHECKING:
@@ -60,8 +62,13 @@ class Model:
         return model
 
     @classmethod
-    def read(cls, path: Path) -> Model:
-        """A model from a file: ours, LIBLINEAR's, or ONNX that we made."""
+    def read(cls, path: Path, *sources: str | None) -> Model:
+        """A model from a file: ours, LIBLINEAR's, or ONNX that we made; "-" is standard input.
+
+        `sources` are the data that are read after the model.
+        """
+        if str(path) == "-" and "-" in sources:
+            raise typer.BadParameter("model and data cannot both be read from standard input")
         from majorant.persistence.formats import load_described
 
         return cls(*load_described(path))
@@ -128,6 +135,13 @@ class Model:
         if self.origin.sha256 is None or data.sha256 is None:
             return None
         return self.origin.sha256 == data.sha256
+
+    def warn_if_interrupted(self, output: Output) -> None:
+        """Warn of a model whose training ended with Ctrl-C."""
+        from majorant.estimators.advice import interruption
+
+        if text := interruption(self.estimator):
+            output.warn(text)
 
     @property
     def selected(self) -> str:

@@ -85,7 +85,9 @@ class Output:
             typer.echo(printable(text), err=err)
 
     def warn(self, text: str) -> None:
-        """A line that must not be lost, on stderr; and among the facts."""
+        """A line that must not be lost, on stderr; and among the facts. Each text once."""
+        if text in self.facts.get("warnings", ()):
+            return
         self.facts.setdefault("warnings", []).append(text)
         if not self.options.json:
             self._echo(f"warning: {text}", err=True)
@@ -127,9 +129,9 @@ class Output:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
-        texts = [str(each.message) for each in caught if issubclass(each.category, UserWarning)]
-        for text in dict.fromkeys(texts):  # each once
-            self.warn(text)
+        for each in caught:
+            if issubclass(each.category, UserWarning):
+                self.warn(str(each.message))
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.standardize import Standardizer
 from majorant.cli.training import timed_passes
-from majorant.cli.writing import check_output
+from majorant.cli.writing import check_output, write_or_rescue
 
 
 @grouped
@@ -70,7 +71,7 @@ def path(
     header = ["lam", "features", "objective", "gap", "training accuracy"]
     output.table(header, [_row(fact) for fact in facts], right=range(5))
     if out is not None:
-        _write(models, out, force=force)
+        write_or_rescue(out, partial(_write, models, force=force))
         output.facts["coefficients"] = str(out)
         output.say(f"Coefficients written to {out}")
     output.finish(path=facts)

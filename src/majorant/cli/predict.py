@@ -51,7 +51,8 @@ def predict(
         assert out is not None
         check_output(out, data, model, force=force)
     output = Output(answering, to_stderr=True)
-    known = Model.read(model)
+    known = Model.read(model, data)
+    known.warn_if_interrupted(output)
     rows = open_data(data, reading, output, memory=memory, labelled=None, model=known)
     blocks = rows.columns_of(known, output)
     if answering.json and out in (None, STDOUT):
@@ -60,7 +61,7 @@ def predict(
     elif out is None and not rows.counts:
         out = STDOUT  # what else could be wanted of rows without labels
     right = 0
-    with _written(out, force=force) as write:
+    with _written(out, force=force) as write, output.relayed_warnings():
         for X, y, _ in blocks:
             labels = known.predict(X)
             values = known.scores(X) if scores else None

@@ -23,7 +23,9 @@ def report(
     out: Annotated[
         Path | None,
         typer.Argument(
-            metavar="OUT", help="The HTML file to write.  [default: MODEL.html, here]", show_default=False
+            metavar="OUT",
+            help="The HTML file to write.  [default: MODEL.html, here; model.html for a pipe]",
+            show_default=False,
         ),
     ] = None,
     *,
@@ -42,15 +44,18 @@ def report(
     $ majorant report a1a a1a.model --test a1a.t --title "Incomes"
     """
     output = Output(answering)
-    out = Path(f"{model.name}.html") if out is None else out
+    if out is None:
+        out = Path(f"{model.name}.html" if model.is_file() else "model.html")
     check_output(out, data, model, force=force)
-    known = Model.read(model)
+    known = Model.read(model, data, test)
+    known.warn_if_interrupted(output)
     rows, others = open_data(data, reading, output, memory=memory, model=known), None
     X = rows.columns_of(known, output)
     if test is not None:
         others = open_data(test, reading, output, memory=memory, what="test_data", model=known)
         others = others.columns_of(known, output)
-    write_report(
-        known, X, out, output, force=force, title=title, test=others, trained_on=known.trained_on(rows)
-    )
+    with output.relayed_warnings():
+        write_report(
+            known, X, out, output, force=force, title=title, test=others, trained_on=known.trained_on(rows)
+        )
     output.finish()

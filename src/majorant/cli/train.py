@@ -15,7 +15,7 @@ from majorant.cli.help import LARGE_DATA, LIBLINEAR, MODEL
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.standardize import Standardizer
 from majorant.cli.training import Job
-from majorant.cli.writing import checked_outputs
+from majorant.cli.writing import check_output, checked_outputs
 
 if TYPE_CHECKING:
     from majorant.callbacks import Checkpoint
@@ -81,6 +81,8 @@ def train(
     target = None
     if folds is None:
         target = checked_outputs(data, model, writing)
+        if checkpoint is not None:
+            check_output(checkpoint, data, target, force=True)
     elif model is not None or writing != ModelOptions():
         raise typer.BadParameter("only measures, so leave out the files to write", param_hint="-v")
     from majorant import SparseSVC

@@ -73,18 +73,20 @@ class Job:
         return interrupted
 
     def finish(self, estimator: Estimator, output: Output, *, interrupted: bool) -> None:
-        """Score, write the model and its report; after Ctrl-C the model alone."""
+        """Write the model, then score it and write its report; after Ctrl-C the model alone.
+
+        The model comes first, so that an error in what follows does not lose it.
+        """
         model = Model.trained(estimator, self.data.feature_names, self.standardizer.deviations)
-        test = None
-        if not interrupted:
-            test = None if self.test is None else self.test.columns_of(model, output)
-            self._score(model, test, output)
         write_model(
             model, self.data, self.target, output,
             standardized=self.standardizer.wanted, force=self.options.force,
         )  # fmt: skip
-        if self.options.report is not None and not interrupted:
-            self._report(model, test, output)
+        if not interrupted:
+            test = None if self.test is None else self.test.columns_of(model, output)
+            self._score(model, test, output)
+            if self.options.report is not None:
+                self._report(model, test, output)
         output.finish(**model.summary)
         if interrupted:
             raise typer.Exit(130)
@@ -148,6 +150,7 @@ def fit(estimator: Estimator, data: CommandData, output: Output, saving: Checkpo
     """Train, with progress and warnings for people; whether Ctrl-C ended it with a model to keep."""
     from majorant import SparseSVC
     from majorant.callbacks import LiveProgress
+    from majorant.estimators.advice import interruption
     from majorant.rows.pass_hooks import between_blocks
     from majorant.status import Certificate
 
@@ -181,7 +184,7 @@ def fit(estimator: Estimator, data: CommandData, output: Output, saving: Checkpo
     certificate = Certificate(estimator.stationarity_, estimator.gap_)
     plural = "" if estimator.n_iter_ == 1 else "s"
     output.say(
-        f"{_kept(estimator) if interrupted else estimator.status_.value} "
+        f"{interruption(estimator) or estimator.status_.value} "
         f"({certificate}, {estimator.n_iter_} iteration{plural}, {spent})"
     )
     if not len(estimator.support_) and not interrupted:
@@ -212,14 +215,6 @@ def compiling(X: Any) -> Iterator[Compiled]:
         yield measured
     if timer.done:
         measured.seconds = float(timer.duration)
-
-
-def _kept(estimator: Estimator) -> str:
-    """What Ctrl-C has left."""
-    if isinstance(estimator.history_, list):
-        begun = sum(bool(len(history)) for history in estimator.history_)
-        return f"Interrupted: {begun} of {len(estimator.history_)} classes were begun, the others are zero."
-    return "Interrupted: the last iterate is kept."
 
 
 def pictured_path(estimator: Estimator, data: CommandData, standardizer: Standardizer) -> StrengthPath | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +67,39 @@ def lines_of(labels: NDArray[Any], values: NDArray[Any] | None) -> list[str]:
     ]
 
 
+def write_or_rescue(path: Path, write: Callable[[Path], object]) -> None:
+    """Write what was trained; if that fails, to a temporary file instead, which the error names."""
+    from majorant.errors import OutputError
+
+    try:
+        write(path)
+    except (OSError, OutputError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        rescued = _written_elsewhere(path.name, write)
+        if rescued is None:
+            raise
+        raise OutputError(
+            f"{str(path)!r} was not written ({reason}): what was trained is in {str(rescued)!r}"
+        ) from None
+
+
+def _written_elsewhere(name: str, write: Callable[[Path], object]) -> Path | None:
+    import tempfile
+
+    from majorant.errors import OutputError
+
+    for directory in (None, Path.home(), Path.cwd()):  # None: the system's directory for temporary files
+        with suppress(OSError, OutputError):
+            path = Path(tempfile.mkdtemp(prefix="majorant-", dir=directory)) / name
+            try:
+                write(path)
+                return path
+            finally:
+                if not path.exists():
+                    path.parent.rmdir()
+    return None
+
+
 def write_model(
     model: Model, data: Any, path: Path, output: Output, *, standardized: bool, force: bool
 ) -> None:
@@ -74,7 +110,7 @@ def write_model(
     model.origin = Provenance.of(
         model.named, data, command_words(), standardized=standardized, deviations=used
     )
-    save_model(model.named, path, provenance=model.origin, overwrite=force)
+    write_or_rescue(path, partial(save_model, model.named, provenance=model.origin, overwrite=force))
     output.facts["model"] = str(path)
     output.say(f"{model.selected}. Model written to {path}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
@@ -9,9 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from majorant.estimators.advice import interruption
 from majorant.estimators.sources import is_on_dask
 from majorant.rows.sources import RawBlock, Source
 from majorant.rows.stream import read_ahead
@@ -52,6 +55,7 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
             With two classes, positive for the second; with more, the largest is the class predicted.
         """
         check_is_fitted(self)
+        self._warn_if_interrupted()
         if is_on_dask(X):
             from majorant.estimators.clusters import predicted_lazily
 
@@ -65,6 +69,10 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
             dtype=[np.float64, np.float32],
         )  # fmt: skip
         return self._scores(X)
+
+    def _warn_if_interrupted(self) -> None:
+        if text := interruption(self):
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
     def _scores(self, X: Any) -> NDArray[Any]:
         scores = np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_)
@@ -108,6 +116,7 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
         """
         if not isinstance(X, Source):
             return float(super().score(X, y, sample_weight))
+        self._warn_if_interrupted()
         right = total = 0.0
         for part, labels, weight in self._blocks(X):
             if labels is None:

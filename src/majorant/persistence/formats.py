@@ -36,7 +36,7 @@ def kind_of(path: str | os.PathLike[str]) -> Kind | None:
     """
     try:
         with open(path, "rb") as file:
-            return _kind(file.read(_LONGEST_HEAD))
+            return kind_of_bytes(file.read(_LONGEST_HEAD))
     except (OSError, ValueError):
         return None
 
@@ -46,8 +46,8 @@ def load_any(path: str | os.PathLike[str]) -> SparseSVC | SparseSVCCV:
 
     Parameters
     ----------
-    path : path
-        Read once, from its beginning to its end: it may be a pipe.
+    path : path or "-"
+        Read once, from its beginning to its end: it may be a pipe; "-" is standard input.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def load_described(path: str | os.PathLike[str]) -> tuple[SparseSVC | SparseSVCC
 
     with store.naming(Path(path)):
         data = store.read_limited(path)
-        match _kind(data[:_LONGEST_HEAD]):
+        match kind_of_bytes(data):
             case "liblinear":
                 return liblinear.model_from_bytes(data), None
             case "onnx":
@@ -88,7 +88,7 @@ def refuse_other_formats(data: bytes) -> None:
         raise ModelFileError("this is a zip archive (skops.io.load reads those of skops)")
     if data.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ")):
         raise ModelFileError("it is compressed: decompress it first")
-    match _kind(data[:_LONGEST_HEAD]):
+    match kind_of_bytes(data):
         case "liblinear":
             raise ModelFileError(
                 "this is a model of LIBLINEAR: use majorant.persistence.from_liblinear or `majorant convert`"
@@ -99,7 +99,9 @@ def refuse_other_formats(data: bytes) -> None:
         raise ModelFileError("it is empty")
 
 
-def _kind(head: bytes) -> Kind | None:
+def kind_of_bytes(data: bytes) -> Kind | None:
+    """Of which format a model file seems to be, by its content or the beginning of its content."""
+    head = data[:_LONGEST_HEAD]
     if head.startswith(LIBLINEAR_HEAD):
         return "liblinear"
     if len(head) > 2 and head[0] == _ONNX_FIRST and head[1] < 128 and head[2] in _ONNX_SECOND:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -118,7 +119,7 @@ def _parsed(data: bytes) -> Any:
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
     """Let errors about the content of a file begin with its name."""
-    name = os.fspath(path)
+    name = "<stdin>" if os.fspath(path) == "-" else os.fspath(path)
     try:
         yield
     except ModelFileError as error:
@@ -130,10 +131,13 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def read_limited(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file that is not larger than model files are."""
+    """The content of a file that is not larger than model files are; "-" is standard input."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(strict.MAX_BYTES + 1)
+        if os.fspath(path) == "-":
+            data = sys.stdin.buffer.read(strict.MAX_BYTES + 1)
+        else:
+            with open(path, "rb") as file:
+                data = file.read(strict.MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ModelFileError(f"it cannot be read ({reason})") from None
