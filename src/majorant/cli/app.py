@@ -17,6 +17,7 @@ from majorant.cli.demo import demo
 from majorant.cli.help import WIDTH, add_command
 from majorant.cli.inspect import inspect
 from majorant.cli.liblinear import translated
+from majorant.cli.messages import sentence
 from majorant.cli.output import COMMAND
 from majorant.cli.path import path
 from majorant.cli.predict import predict
@@ -70,7 +71,7 @@ def execute(arguments: Sequence[str]) -> int:
     except (ValueError, OSError, MemoryError, ImportError) as error:
         if os.environ.get("MAJORANT_DEBUG") or interrupts.was_pressed():
             raise
-        typer.echo(f"error: {printable(_sentence(error))}", err=True)
+        typer.echo(f"error: {printable(sentence(error))}", err=True)
         return 2 if _wrong_word(error) else 1
     return 0
 
@@ -97,11 +98,3 @@ def _wrong_word(error: BaseException) -> bool:
     from sklearn.utils._param_validation import InvalidParameterError
 
     return isinstance(error, InvalidParameterError)
-
-
-def _sentence(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    if isinstance(error, MemoryError):
-        return f"the data do not fit into memory. {error}".strip()
-    return " ".join(str(error).split()) or type(error).__name__

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -83,7 +85,9 @@ class DataOptions:
     drop: Annotated[
         list[str],
         typer.Option(
-            metavar="COLUMN", help="A column to leave out; can be given again.", rich_help_panel=DATA
+            metavar="COLUMN",
+            help="Columns to leave out: a,b. A name with a comma goes into quotation marks: '\"a,b\",c'.",
+            rich_help_panel=DATA,
         ),
     ] = field(default_factory=list)
     format: Annotated[
@@ -120,7 +124,7 @@ class DataOptions:
         """The same for `majorant.datasets.read` and `open_source`."""
         return {
             "label": self.column(self.label),
-            "drop": list(map(self.column, self.drop)),
+            "drop": [self.column(name.strip()) for name in chain.from_iterable(csv.reader(self.drop))],
             "format": self.format,
             "header": not self.no_header,
             "zero_based": self.zero_based,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import typer
 
+from majorant.errors import DataFileError
 from majorant.text import did_you_mean
 
 
@@ -35,6 +37,16 @@ def strictly_between(low: float, high: float = math.inf) -> Callable[[float | No
         return value
 
     return check
+
+
+def refuse_missing(path: str | Path, names: Iterable[str] = ()) -> None:
+    """Raise an error if there is no such file; the error suggests a file beside it, or one of the names."""
+    path = Path(path)
+    if str(path) == "-" or path.exists():
+        return
+    files = path.parent.iterdir() if path.parent.is_dir() else ()
+    hint = did_you_mean(str(path), [*names, *(str(file) for file in files if file.is_file())])
+    raise DataFileError(f"there is no such file{hint}", path)
 
 
 def not_zero(value: int | None) -> int | None:

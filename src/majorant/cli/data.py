@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from majorant.cli.arguments import DataOptions
+from majorant.cli.choices import refuse_missing
 from majorant.cli.output import Output
 from majorant.errors import MajorantError
 
@@ -184,6 +185,8 @@ def open_data(
             f"{source!r} is a data set known by name, and it is known how to read it: leave out --label, "
             "--drop, --format, --no-header and --zero-based"
         )
+    if not named:
+        refuse_missing(source, REGISTRY)
     with output.waiting(f"reading {source}"):
         if named:
             blocks = _known_by_name(source, memory, output)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
+from majorant.cli.choices import refuse_missing
 from majorant.errors import MajorantError
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Model:
         """
         if str(path) == "-" and "-" in sources:
             raise typer.BadParameter("model and data cannot both be read from standard input")
+        refuse_missing(path)
         from majorant.persistence.formats import load_described
 
         return cls(*load_described(path))

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from majorant.cli.help import OUTPUT
+from majorant.cli.messages import in_options
 from majorant.text import printable
 
 COMMAND: ContextVar[tuple[str, ...]] = ContextVar("COMMAND", default=())
@@ -131,7 +132,7 @@ class Output:
             yield
         for each in caught:
             if issubclass(each.category, UserWarning):
-                self.warn(str(each.message))
+                self.warn(in_options(str(each.message)))
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:

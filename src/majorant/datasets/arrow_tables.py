@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,10 @@ from numpy.typing import NDArray
 
 from majorant.datasets.content import Content
 from majorant.datasets.labels import labels_from_array
-from majorant.datasets.wanted import Found, Wanted, choose_columns, reason
+from majorant.datasets.wanted import Found, Wanted, choose_columns, leave_out, listed, reason
 from majorant.errors import DataFileError, MajorantError
 
-__all__ = ["labels_of", "numbers_of", "read_arrow_table"]
+__all__ = ["check_types", "labels_of", "numbers_of", "read_arrow_table"]
 
 
 def read_arrow_table(content: Content, wanted: Wanted, kind: str) -> Found:
@@ -31,6 +32,7 @@ def read_arrow_table(content: Content, wanted: Wanted, kind: str) -> Found:
         raise DataFileError(f"not a readable {kind} file ({reason(error)})", content.path) from error
     names = table.column_names
     label, features = choose_columns(names, wanted, content.path, None)
+    check_types(table.schema, [names[j] for j in features], content.path)
     if not table.num_rows:
         raise DataFileError("there are no rows in this file", content.path)
     X = np.empty((table.num_rows, len(features)))
@@ -60,6 +62,32 @@ def _arrow(pyarrow: Any, data: bytes) -> Any:
     return ipc.open_stream(buffer).read_all()
 
 
+def check_types(schema: Any, names: Sequence[str], path: str) -> None:
+    """Refuse columns of features whose type has no numbers, all of them at once."""
+    import pyarrow
+
+    kinds = pyarrow.types
+    tests = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal, kinds.is_null)
+    found = {}
+    for name in names:
+        kind = schema.field(name).type
+        kind = kind.value_type if kinds.is_dictionary(kind) else kind
+        if not any(test(kind) for test in tests):
+            found[name] = kind
+    if not found:
+        return
+    if len(found) == 1:
+        ((name, kind),) = found.items()
+        raise DataFileError(
+            f"the column {name!r} has values of type {kind}, which are no numbers: encode them as "
+            f"numbers, or leave the column out with {leave_out([name])}", path,
+        )  # fmt: skip
+    raise DataFileError(
+        f"the columns {listed(list(found))} have values that are no numbers: encode them as numbers, or "
+        f"leave the columns out with {leave_out(list(found))}", path,
+    )  # fmt: skip
+
+
 def numbers_of(column: Any, name: str, path: str) -> NDArray[np.float64]:
     """A column of features, which must be finite numbers."""
     import pyarrow
@@ -68,22 +96,14 @@ def numbers_of(column: Any, name: str, path: str) -> NDArray[np.float64]:
     kinds = pyarrow.types
     if name.startswith("__index_level_"):
         raise DataFileError(
-            f"the column {name!r} is the row index of a data frame: leave it out with drop=[{name!r}] "
-            f"(--drop {name})", path,
-        )  # fmt: skip
+            f"the column {name!r} is the row index of a data frame: leave it out with {leave_out([name])}",
+            path,
+        )
     if kinds.is_null(column.type) or column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
         raise DataFileError(
             f"a missing value in the column {name!r}, row {row + 1}: fill in missing values first", path
         )
-    if not any(
-        test(column.type)
-        for test in (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal)
-    ):
-        raise DataFileError(
-            f"the column {name!r} has values of type {column.type}, which are no numbers: encode them as "
-            f"numbers, or leave the column out with drop=[{name!r}] (--drop {name})", path,
-        )  # fmt: skip
     if kinds.is_decimal(column.type):
         column = column.cast(pyarrow.float64())
     numbers: NDArray[np.float64] = column.to_numpy().astype(np.float64)

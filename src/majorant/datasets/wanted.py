@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -9,9 +12,9 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from majorant.errors import DataFileError, MajorantError
-from majorant.text import first_duplicate
+from majorant.text import did_you_mean, first_duplicate
 
-__all__ = ["Found", "Wanted", "choose_columns", "listed", "reason"]
+__all__ = ["Found", "Wanted", "choose_columns", "leave_out", "listed", "reason"]
 
 LABEL_NAMES = ("label", "target", "class", "y")
 """Columns that are labels unless told otherwise."""
@@ -65,6 +68,19 @@ def listed(names: Sequence[str]) -> str:
     return shown + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
+def leave_out(names: Sequence[str]) -> str:
+    """How to leave columns out: the argument of `read`, and in parentheses the option of commands."""
+    words = io.StringIO()
+    csv.writer(words, lineterminator="").writerow(names)
+    return f"drop={list(names)!r} (--drop {shlex.quote(words.getvalue())})"
+
+
+def _known(column: str | int, names: Sequence[str]) -> str:
+    """The end of a message about an unknown column."""
+    hint = did_you_mean(str(column), names)
+    return f"{hint} The columns are {listed(names)}" if hint else f"; the columns are {listed(names)}"
+
+
 def reason(error: Exception) -> str:
     """What a library says about a file, on one line."""
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
@@ -84,7 +100,7 @@ def choose_columns(
     for column in wanted.drop:
         position = _position(places, column, path, line)
         if position is None:
-            raise DataFileError(f"no column {column!r} to drop; the columns are {listed(names)}", path, line)
+            raise DataFileError(f"no column {column!r} to drop{_known(column, names)}", path, line)
         dropped.add(position)
     label = _find_label(names, places, wanted, path, line)
     if wanted.columns is not None:
@@ -99,7 +115,9 @@ def choose_columns(
     for j in features:
         if not names[j]:
             raise DataFileError(
-                f"column {j + 1} has no name: give it one, or leave it out with drop=[{j}]", path, line
+                f"column {j + 1} has no name: give it one, or leave it out with drop=[{j}] (--drop '\"\"')",
+                path,
+                line,
             )
     return label, features
 
@@ -117,8 +135,8 @@ def _asked_for(
     if missing:
         others = f" (nor {len(missing) - 1} other{'s' if len(missing) > 2 else ''})" * (len(missing) > 1)
         raise DataFileError(
-            f"there is no column {missing[0]!r}{others}, which is needed; the columns are "
-            f"{listed(list(places))}", path, line,
+            f"there is no column {missing[0]!r}{others}, which is needed{_known(missing[0], list(places))}",
+            path, line,
         )  # fmt: skip
     features = [places[name] for name in columns]
     for j, what in [(label, "the label"), *((j, "dropped") for j in dropped)]:
@@ -137,7 +155,7 @@ def _find_label(
         label = _position(places, wanted.label, path, line)
         if label is None and wanted.labelled:
             raise DataFileError(
-                f"no column {wanted.label!r} for the labels; the columns are {listed(names)}", path, line
+                f"no column {wanted.label!r} for the labels{_known(wanted.label, names)}", path, line
             )
         return label
     taken = wanted.columns or ()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from majorant.datasets.arrow_tables import labels_of, numbers_of
+from majorant.datasets.arrow_tables import check_types, labels_of, numbers_of
 from majorant.datasets.stamps import Stamp
 from majorant.datasets.wanted import Wanted, choose_columns, reason
 from majorant.errors import DataFileError, MajorantError
@@ -23,8 +23,9 @@ class ParquetSource(Source):
         weight = wanted.weight
         self.name, self._stamp = path, Stamp.of(path)
         with self._file() as file:
-            names = file.schema_arrow.names
+            schema = file.schema_arrow
             rows = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
+        names = schema.names
         if weight is not None and weight not in names:
             raise DataFileError(f"no column {weight!r} for the weights", path)
         left_out = wanted.drop if weight is None else (*wanted.drop, weight)
@@ -32,6 +33,7 @@ class ParquetSource(Source):
         self._label = self.label = None if label is None or wanted.labelled is False else names[label]
         self._weight = weight
         self.feature_names = tuple(names[j] for j in features)
+        check_types(schema, self.feature_names, path)
         if not sum(rows):
             raise DataFileError("there are no rows in this file", path)
         self._groups: list[list[int]] = []
