@@ -106,7 +106,7 @@ def _opened(source: str) -> tuple[str, Kind | None]:
     if Path(source).is_fifo():
         source, sys.stdin = "-", open(source)  # noqa: SIM115
     if source == "-":
-        return source, kind_of_bytes(sys.stdin.buffer.peek())  # type: ignore[attr-defined]
+        return source, kind_of_bytes(sys.stdin.buffer.peek())  # type: ignore[union-attr]
     return source, kind_of(source) if Path(source).is_file() else None
 
 

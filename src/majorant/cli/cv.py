@@ -20,6 +20,7 @@ from majorant.cli.fitting import PenaltyOptions
 from majorant.cli.grouped import grouped
 from majorant.cli.help import MODEL
 from majorant.cli.output import Output, OutputOptions
+from majorant.cli.scoring import Scoring, check_score
 from majorant.cli.training import Job
 from majorant.cli.writing import checked_outputs
 
@@ -43,9 +44,7 @@ def cv(
             rich_help_panel=MODEL,
         ),
     ] = "best",
-    scoring: Annotated[
-        str, typer.Option(metavar="SCORE", help="Any score of scikit-learn.", rich_help_panel=MODEL)
-    ] = "accuracy",
+    scoring: Scoring = "accuracy",
     fitting: PenaltyOptions,
     memory: Memory = None,
     writing: ModelOptions,
@@ -73,6 +72,7 @@ def cv(
     }
     fitting.check_parameters(SparseSVCCV, parameters)
     job = Job.prepare(data, target, writing, reading, output, standardize=fitting.standardize, memory=memory)
+    check_score(scoring, job.data.labels)
     estimator = SparseSVCCV(**parameters, **fitting.parameters(job.data.labels))
     interrupted = job.fit(estimator, output)
     _say(estimator, scoring, output)

@@ -94,6 +94,10 @@ class Model:
         """The labels of these rows."""
         return self.estimator.predict(X)
 
+    def decide(self, scores: NDArray[Any]) -> NDArray[Any]:
+        """The labels that follow from values of the decision function."""
+        return self.estimator._decide(scores)
+
     def scores(self, X: Any) -> NDArray[Any]:
         """The values of the decision function."""
         return self.estimator.decision_function(X)

@@ -93,12 +93,23 @@ class Output:
         if not self.options.json:
             self._echo(f"warning: {text}", err=True)
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-        """Rows of text; `right` are the columns of numbers. Drawn on a terminal, plain columns elsewhere."""
-        if self.options.json:
+    def table(
+        self,
+        header: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        right: Sequence[int] = (),
+        *,
+        prose: bool = False,
+    ) -> None:
+        """Rows of text; `right` are the columns of numbers. Drawn on a terminal, plain columns elsewhere.
+
+        `prose` is a table that was not asked for: it goes where prose goes, and not if quiet.
+        """
+        if self.options.json or (prose and self.options.quiet):
             return
-        rows = [list(map(printable, row)) for row in rows]
-        if sys.stdout.isatty():
+        err = prose and self.to_stderr
+        header, rows = list(map(printable, header)), [list(map(printable, row)) for row in rows]
+        if (sys.stderr if err else sys.stdout).isatty():
             from rich.console import Console
             from rich.table import Table
             from rich.text import Text
@@ -108,7 +119,7 @@ class Output:
                 drawn.add_column(name, justify="right" if k in right else "left")
             for row in rows:
                 drawn.add_row(*map(Text, row))
-            Console().print(drawn)
+            Console(stderr=err).print(drawn)
             return
         widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
         for row in (header, *rows):
@@ -116,7 +127,7 @@ class Output:
                 cell.rjust(width) if k in right else cell.ljust(width)
                 for k, (cell, width) in enumerate(zip(row, widths, strict=True))
             )
-            typer.echo("  ".join(cells).rstrip())
+            self._echo("  ".join(cells).rstrip(), err=err)
 
     def finish(self, **facts: Any) -> None:
         """Print the facts, if a program asked for them."""

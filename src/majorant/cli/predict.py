@@ -13,8 +13,9 @@ from majorant.cli.arguments import DataArgument, DataOptions, Force, Memory, Mod
 from majorant.cli.data import open_data
 from majorant.cli.grouped import grouped
 from majorant.cli.help import OUTPUT
-from majorant.cli.models import Model, same
+from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
+from majorant.cli.scoring import Evaluation, show_metrics
 from majorant.cli.writing import STDOUT, check_output, lines_of
 
 
@@ -60,26 +61,29 @@ def predict(
         output.facts |= {"labels": []} | ({"scores": []} if scores else {})
     elif out is None and not rows.counts:
         out = STDOUT  # what else could be wanted of rows without labels
-    right = 0
+    evaluation = Evaluation(known.estimator.classes_.tolist())
     with _written(out, force=force) as write, output.relayed_warnings():
         for X, y, _ in blocks:
-            labels = known.predict(X)
-            values = known.scores(X) if scores else None
-            right += 0 if y is None else int(same(labels, y).sum())
+            values = known.scores(X)
+            labels = known.decide(values)
+            if y is not None:
+                evaluation.add(y, values)
             if out is not None:
-                write("".join(lines_of(labels, values)))
+                write("".join(lines_of(labels, values if scores else None)))
             elif "labels" in output.facts:
                 output.facts["labels"] += labels.tolist()
-                if values is not None:
+                if scores:
                     output.facts["scores"] += values.tolist()
     if out not in (None, STDOUT):
         output.facts["predictions"] = str(out)
         output.say(f"Labels written to {out}")
     if rows.counts:
         known.check_labels(rows, output)
-        share = right / rows.n_rows
+        metrics = evaluation.metrics()
+        share, right = metrics["accuracy"], metrics["right"]
         output.answer(f"Accuracy = {100.0 * share:g}% ({right}/{rows.n_rows})", to_stderr=out == STDOUT)
-        output.facts |= {"accuracy": share, "right": right}
+        show_metrics(output, {"value": metrics})
+        output.facts |= {"accuracy": share, "right": right, "metrics": metrics}
     output.finish(rows=rows.n_rows)
 
 

@@ -13,6 +13,7 @@ from majorant.cli.grouped import grouped
 from majorant.cli.help import OUTPUT
 from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
+from majorant.cli.scoring import Evaluation, show_metrics
 from majorant.cli.writing import check_output, write_report
 
 
@@ -58,4 +59,9 @@ def report(
         write_report(
             known, X, out, output, force=force, title=title, test=others, trained_on=known.trained_on(rows)
         )
+        scored = {"training rows" if known.trained_on(rows) else "rows": Evaluation.of(known, X).metrics()}
+        if others is not None:
+            scored["test rows"] = Evaluation.of(known, others).metrics()
+    output.facts |= dict(zip(("metrics", "test_metrics"), scored.values(), strict=False))
+    show_metrics(output, scored)
     output.finish()

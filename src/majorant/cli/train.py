@@ -13,6 +13,7 @@ from majorant.cli.fitting import PenaltyOptions, strength
 from majorant.cli.grouped import grouped
 from majorant.cli.help import LARGE_DATA, LIBLINEAR, MODEL
 from majorant.cli.output import Output, OutputOptions
+from majorant.cli.scoring import Scoring
 from majorant.cli.standardize import Standardizer
 from majorant.cli.training import Job
 from majorant.cli.writing import check_output, checked_outputs
@@ -56,6 +57,7 @@ def train(
             rich_help_panel=LIBLINEAR,
         ),
     ] = None,
+    scoring: Scoring = "accuracy",
     memory: Memory = None,
     checkpoint: Annotated[
         Path | None,
@@ -78,24 +80,19 @@ def train(
     output = Output(answering)
     parameters: dict[str, Any] = {"lam": strength(lam, cost), "max_features": max_features}
     fitting.check()
-    target = None
-    if folds is None:
-        target = checked_outputs(data, model, writing)
-        if checkpoint is not None:
-            check_output(checkpoint, data, target, force=True)
-    elif model is not None or writing != ModelOptions():
-        raise typer.BadParameter("only measures, so leave out the files to write", param_hint="-v")
+    if folds is not None:
+        if model is not None or writing != ModelOptions():
+            raise typer.BadParameter("only measures, so leave out the files to write", param_hint="-v")
+        _cross_validate(data, parameters, folds, scoring, fitting, memory, reading, output)
+        return
+    if scoring != "accuracy":
+        raise typer.BadParameter("is for cross-validation: add -v FOLDS", param_hint="--scoring")
+    target = checked_outputs(data, model, writing)
+    if checkpoint is not None:
+        check_output(checkpoint, data, target, force=True)
     from majorant import SparseSVC
 
     fitting.check_parameters(SparseSVC, parameters)
-    if folds is not None:
-        from majorant.cli.cross_validation import cross_validate
-
-        rows = open_data(data, reading, output, memory=memory)
-        estimator = SparseSVC(**parameters, **fitting.parameters(rows.labels))
-        rows = Standardizer(rows, wanted=fitting.standardize).scaled(rows)
-        cross_validate(estimator, rows, folds, output)
-        return
     saving = _checkpoint(checkpoint)
     job = Job.prepare(data, target, writing, reading, output, standardize=fitting.standardize, memory=memory)
     estimator = SparseSVC(**parameters, **fitting.parameters(job.data.labels))
@@ -103,6 +100,27 @@ def train(
     job.finish(estimator, output, interrupted=interrupted)
     if saving is not None:
         saving.remove()
+
+
+def _cross_validate(
+    data: str,
+    parameters: dict[str, Any],
+    folds: int,
+    scoring: str,
+    fitting: PenaltyOptions,
+    memory: str | None,
+    reading: DataOptions,
+    output: Output,
+) -> None:
+    """Measure how good models with these parameters are."""
+    from majorant import SparseSVC
+    from majorant.cli.cross_validation import cross_validate
+
+    fitting.check_parameters(SparseSVC, parameters)
+    rows = open_data(data, reading, output, memory=memory)
+    estimator = SparseSVC(**parameters, **fitting.parameters(rows.labels))
+    rows = Standardizer(rows, wanted=fitting.standardize).scaled(rows)
+    cross_validate(estimator, rows, folds, scoring, output)
 
 
 def _checkpoint(path: Path | None) -> Checkpoint | None:

@@ -17,6 +17,7 @@ from majorant.cli.arguments import DataOptions, ModelOptions
 from majorant.cli.data import CommandData, open_data
 from majorant.cli.models import Model
 from majorant.cli.output import Output
+from majorant.cli.scoring import Evaluation, show_metrics
 from majorant.cli.standardize import Standardizer
 from majorant.cli.writing import write_model, write_report
 from majorant.errors import MajorantError
@@ -92,13 +93,16 @@ class Job:
             raise typer.Exit(130)
 
     def _score(self, model: Model, test: CommandData | None, output: Output) -> None:
-        """Accuracy on the training and the test rows."""
-        accuracy = output.facts["train_accuracy"] = self.data.right([model])[0] / self.data.n_rows
-        said = f"Accuracy {accuracy:.2%} on the training rows"
+        """The scores on the training and the test rows."""
+        scored = {"training rows": Evaluation.of(model, self.data).metrics()}
+        said = f"Accuracy {scored['training rows']['accuracy']:.2%} on the training rows"
         if test is not None:
-            accuracy = output.facts["test_accuracy"] = test.right([model])[0] / test.n_rows
-            said += f", {accuracy:.2%} on the test rows"
+            scored["test rows"] = Evaluation.of(model, test).metrics()
+            said += f", {scored['test rows']['accuracy']:.2%} on the test rows"
+        for name, metrics in zip(("train", "test"), scored.values(), strict=False):
+            output.facts |= {f"{name}_accuracy": metrics["accuracy"], f"{name}_metrics": metrics}
         output.say(said)
+        show_metrics(output, scored)
 
     def _report(self, model: Model, test: CommandData | None, output: Output) -> None:
         assert self.options.report is not None
