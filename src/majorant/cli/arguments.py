@@ -66,6 +66,11 @@ Ratio = Annotated[
 ]
 
 
+def in_quotation_marks(name: str) -> str:
+    """A name of a column as `--drop` takes it whatever characters it has."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def _formats() -> Iterable[str]:
     from majorant.datasets.formats import FORMATS
 

@@ -231,6 +231,24 @@ def _opened(source: str, memory: str | None, **options: Any) -> Source:
     return open_source(source, memory=memory, **options)
 
 
+def names_of_rows(source: str, column: str, options: DataOptions) -> list[str]:
+    """The texts of a column of a table, in the order of the rows."""
+    from majorant.datasets import REGISTRY
+    from majorant.datasets.text_columns import read_column
+
+    if source == "-" or Path(source).is_fifo():
+        raise typer.BadParameter(
+            "the data are read twice for it, and a pipe can be read once: write them to a file first",
+            param_hint="--id",
+        )
+    if source in REGISTRY and not Path(source).exists():
+        raise typer.BadParameter(f"{source} is no table: its columns have no names", param_hint="--id")
+    refuse_missing(source, REGISTRY)
+    name = options.column(column)
+    assert name is not None
+    return read_column(source, name, format=options.reader_options["format"], header=not options.no_header)
+
+
 def _classes(counts: dict[Any, int]) -> str:
     if not counts:
         return "no labels"

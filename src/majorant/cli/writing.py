@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+import io
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -65,6 +67,28 @@ def lines_of(labels: NDArray[Any], values: NDArray[Any] | None) -> list[str]:
         f"{text} {' '.join(map(repr, row))}\n"
         for text, row in zip(texts, values.reshape(len(texts), -1).tolist(), strict=True)
     ]
+
+
+def header_of_table(model: Model, id: str | None) -> str:
+    """The first line of the predictions as CSV."""
+    classes = model.estimator.classes_.tolist()
+    scores = ["score"] if len(classes) == 2 else [f"score_{label}" for label in classes]
+    return _csv_line([*([] if id is None else [id]), "label", *scores])
+
+
+def lines_of_table(labels: NDArray[Any], values: NDArray[Any], ids: Sequence[str] | None) -> str:
+    """A line of CSV for every row: its name, if rows have names, its label and its scores."""
+    rows = zip(labels.tolist(), values.reshape(len(labels), -1).tolist(), strict=True)
+    return "".join(
+        _csv_line([*([] if ids is None else [ids[k]]), label, *scores])
+        for k, (label, scores) in enumerate(rows)
+    )
+
+
+def _csv_line(fields: Sequence[Any]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(fields)
+    return text.getvalue()
 
 
 def write_or_rescue(path: Path, write: Callable[[Path], object]) -> None:

@@ -13,11 +13,11 @@ from majorant.datasets.labels import labels_from_array
 from majorant.datasets.wanted import Found, Wanted, choose_columns, leave_out, listed, reason
 from majorant.errors import DataFileError, MajorantError
 
-__all__ = ["check_types", "labels_of", "numbers_of", "read_arrow_table"]
+__all__ = ["check_types", "labels_of", "numbers_of", "read_arrow_table", "read_table"]
 
 
-def read_arrow_table(content: Content, wanted: Wanted, kind: str) -> Found:
-    """The columns as a dense array, the labels, the names."""
+def read_table(content: Content, kind: str) -> Any:
+    """The table of pyarrow."""
     try:
         import pyarrow
     except ImportError:
@@ -30,6 +30,12 @@ def read_arrow_table(content: Content, wanted: Wanted, kind: str) -> Found:
         table.validate(full=True)
     except Exception as error:  # what pyarrow raises for a damaged file has many names
         raise DataFileError(f"not a readable {kind} file ({reason(error)})", content.path) from error
+    return table
+
+
+def read_arrow_table(content: Content, wanted: Wanted, kind: str) -> Found:
+    """The columns as a dense array, the labels, the names."""
+    table = read_table(content, kind)
     names = table.column_names
     label, features = choose_columns(names, wanted, content.path, None)
     check_types(table.schema, [names[j] for j in features], content.path)

@@ -27,7 +27,7 @@ from majorant.datasets.wanted import Found, Wanted, choose_columns, leave_out, l
 from majorant.errors import DataFileError
 from majorant.text import DECIMAL
 
-__all__ = ["read_text_table"]
+__all__ = ["read_records", "read_text_table"]
 
 _COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?")
 LOOK_AHEAD = 1000
@@ -45,6 +45,17 @@ def read_text_table(content: Content, wanted: Wanted, separator: str) -> Found:
         if "unexpected end" in message:
             message = "a quotation mark is opened and not closed"
         raise DataFileError(f"not a well-formed table: {message}", records.path, records.line) from None
+
+
+def read_records(content: Content, header: bool, separator: str) -> tuple[list[str], Iterator[list[str]]]:
+    """The names of the columns, and the fields of each row that `read_text_table` returns."""
+    records = _Records(content, separator)
+    first = next(records, None)
+    if first is None:
+        raise DataFileError("there are no rows in this file", records.path)
+    names = _names(first, records, Wanted(label=0, header=header))
+    rows = records if header else chain([first], records)
+    return names, (row or [""] for row in rows if len(row) == len(names) or len(names) == 1)
 
 
 def _read(records: _Records, wanted: Wanted) -> Found:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from majorant.errors import DataFileError, MajorantError
 from majorant.text import did_you_mean, first_duplicate
 
-__all__ = ["Found", "Wanted", "choose_columns", "leave_out", "listed", "reason"]
+__all__ = ["Found", "Wanted", "choose_columns", "find_column", "leave_out", "listed", "reason"]
 
 LABEL_NAMES = ("label", "target", "class", "y")
 """Columns that are labels unless told otherwise."""
@@ -120,6 +120,14 @@ def choose_columns(
                 line,
             )
     return label, features
+
+
+def find_column(names: Sequence[str], column: str | int, path: str) -> int:
+    """Where a column is; an error if there is no such column."""
+    position = _position({name: j for j, name in enumerate(names)}, column, path, None)
+    if position is None:
+        raise DataFileError(f"no column {column!r}{_known(column, names)}", path)
+    return position
 
 
 def _asked_for(
