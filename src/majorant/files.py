@@ -14,9 +14,15 @@ from majorant.errors import OutputError
 
 __all__ = ["atomic_write", "check_writable"]
 
+PROBE_BYTES = 2**20
+"""What `check_writable` writes: more than the usual model, and less than a millisecond."""
+
 
 def check_writable(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Raise an error before the work begins if its result could not be written.
+
+    A file of `PROBE_BYTES` is written beside `path` and removed: permissions do not tell of directories like
+    /proc, nor of full disks.
 
     Parameters
     ----------
@@ -25,6 +31,17 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     overwrite : bool
         Whether an existing file may be replaced.
     """
+    path = _checked(path, overwrite)
+    try:
+        with _temporary(_target(path)) as file:
+            file.write(bytes(PROBE_BYTES))
+    except OSError as error:
+        raise OutputError(f"{str(path)!r} cannot be written ({error.strerror})") from None
+    return path
+
+
+def _checked(path: str | os.PathLike[str], overwrite: bool) -> Path:
+    """The path, unless its kind or its directory rule out that a file can be written there."""
     path = Path(path)
     if not path.parent.is_dir():
         raise OutputError(f"there is no directory {str(path.parent)!r} to write {path.name!r} to")
@@ -55,27 +72,40 @@ def atomic_write(path: str | os.PathLike[str], *, overwrite: bool = True) -> Ite
     ...     path.read_bytes()
     b'hello'
     """
-    # A link stays a link: its target is replaced.
-    path = Path(os.path.realpath(check_writable(path, overwrite=overwrite)))
-    # Not by tempfile, whose files only their owner can read: this file gets the usual permissions.
+    path = _target(_checked(path, overwrite))
+    with _temporary(path) as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+        file.close()
+        if path.exists():
+            os.chmod(file.name, stat.S_IMODE(path.stat().st_mode))
+        if overwrite:
+            os.replace(file.name, path)
+        else:
+            _rename_to_new(Path(file.name), path)
+        _sync_directory(path.parent)
+
+
+def _target(path: Path) -> Path:
+    """The file that is replaced: a link stays a link."""
+    return Path(os.path.realpath(path))
+
+
+@contextmanager
+def _temporary(path: Path) -> Iterator[BinaryIO]:
+    """A new file in the directory of `path`, which is removed unless it was renamed.
+
+    Not by tempfile, whose files only their owner can read: this file gets the usual permissions.
+    """
     temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.part")
     file = open(temporary, "xb")  # noqa: SIM115
     try:
         with file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
-        if overwrite:
-            os.replace(temporary, path)
-        else:
-            _rename_to_new(temporary, path)
-        _sync_directory(path.parent)
-    except BaseException:
+    finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
-        raise
 
 
 def _rename_to_new(temporary: Path, path: Path) -> None:

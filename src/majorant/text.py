@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["DECIMAL", "INTEGER", "first_duplicate", "printable"]
+__all__ = ["DECIMAL", "INTEGER", "did_you_mean", "first_duplicate", "printable"]
 
 DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """The numbers of all text formats: `float` accepts more ("1_000", "nan", digits of other scripts)."""
@@ -50,3 +50,18 @@ def first_duplicate(names: Iterable[str]) -> str | None:
             return name
         seen.add(name)
     return None
+
+
+def did_you_mean(word: str, names: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the known name that is closest, if one is close.
+
+    >>> did_you_mean("Weihgt", ["weight", "height"])
+    "; did you mean 'weight'?"
+    >>> did_you_mean("age", ["weight", "height"])
+    ''
+    """
+    import difflib
+
+    by_folded = {name.casefold(): name for name in names}
+    close = difflib.get_close_matches(word.casefold(), by_folded, n=1)
+    return f"; did you mean {by_folded[close[0]]!r}?" if close else ""

@@ -221,8 +221,8 @@ def test_cross_validation_as_liblinear_says_it(command):
         (["--penalty", "l3"], "l3"),
         (["--lam", "-1"], "lam"),
         (["--tol", "-1"], "tol"),
-        (["--max-iter", "0"], "max_iter"),
-        (["--multi-class", "all"], "multi_class"),
+        (["--max-iter", "0"], "--max-iter"),
+        (["--multi-class", "all"], "none of ovr, joint"),
         (["--solver", "magic"], "magic"),
         (["--bogus"], "bogus"),
     ],
@@ -552,11 +552,6 @@ def test_help_names_the_commands(command):
         assert f"\n  {name} " in said
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_explains_itself(command, name):
-    assert command(name, "--help").startswith(f"Usage: majorant {name}")
-
-
 def test_version(command):
     assert command("--version").strip() == f"majorant {majorant.__version__}"
 
@@ -564,15 +559,6 @@ def test_version(command):
 @pytest.mark.parametrize("words", [["nonsense"], ["demo", "--lam", "-1"], ["demo", "--lam", "inf"]])
 def test_wrong_words_are_refused(command, words):
     command(*words, code=2)
-
-
-def test_help_imports_nothing_heavy():
-    code = (
-        "import sys, majorant.cli; majorant.cli.run(['--help']); "
-        "print(sorted({'numpy', 'sklearn', 'scipy', 'numba', 'rich', 'jinja2', 'pooch'} & set(sys.modules)))"
-    )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stdout.splitlines()[-1] == "[]"
 
 
 def test_the_module_is_a_command():

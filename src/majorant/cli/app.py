@@ -14,8 +14,10 @@ from majorant.cli.convert import convert
 from majorant.cli.cv import cv
 from majorant.cli.datasets import datasets
 from majorant.cli.demo import demo
+from majorant.cli.help import WIDTH, add_command
 from majorant.cli.inspect import inspect
 from majorant.cli.liblinear import translated
+from majorant.cli.messages import sentence
 from majorant.cli.output import COMMAND
 from majorant.cli.path import path
 from majorant.cli.predict import predict
@@ -31,10 +33,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help is there in half the time
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDTH},
 )
 for command in (train, predict, path, cv, inspect, report, convert, datasets, reproduce, demo):
-    app.command(no_args_is_help=command not in (datasets, reproduce, demo))(command)
+    add_command(app, command, no_args_is_help=command not in (datasets, reproduce, demo))
 
 
 def _show_version(wanted: bool) -> None:
@@ -69,7 +71,7 @@ def execute(arguments: Sequence[str]) -> int:
     except (ValueError, OSError, MemoryError, ImportError) as error:
         if os.environ.get("MAJORANT_DEBUG") or interrupts.was_pressed():
             raise
-        typer.echo(f"error: {printable(_sentence(error))}", err=True)
+        typer.echo(f"error: {printable(sentence(error))}", err=True)
         return 2 if _wrong_word(error) else 1
     return 0
 
@@ -96,11 +98,3 @@ def _wrong_word(error: BaseException) -> bool:
     from sklearn.utils._param_validation import InvalidParameterError
 
     return isinstance(error, InvalidParameterError)
-
-
-def _sentence(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    if isinstance(error, MemoryError):
-        return f"the data do not fit into memory. {error}".strip()
-    return " ".join(str(error).split()) or type(error).__name__

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from majorant.cli.choices import one_of, strictly_between
+from majorant.cli.help import DATA, LARGE_DATA, MODEL, OUTPUT
 
 DataArgument = Annotated[
     str,
@@ -21,7 +27,9 @@ DataArgument = Annotated[
 ModelToRead = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL", help="A model file: majorant's, LIBLINEAR's, or ONNX of ours.", show_default=False
+        metavar="MODEL",
+        help="A model file: majorant's, LIBLINEAR's, or ONNX of ours; - for stdin.",
+        show_default=False,
     ),
 ]
 ModelToWrite = Annotated[
@@ -30,8 +38,13 @@ ModelToWrite = Annotated[
         metavar="MODEL", help="The file to write.  [default: DATA.model, here]", show_default=False
     ),
 ]
-Force = Annotated[bool, typer.Option("-f", "--force", help="Replace files that exist.")]
-Test = Annotated[str | None, typer.Option("--test", metavar="DATA", help="Data to test the model on.")]
+Force = Annotated[
+    bool, typer.Option("-f", "--force", help="Replace files that exist.", rich_help_panel=OUTPUT)
+]
+Test = Annotated[
+    str | None,
+    typer.Option("--test", metavar="DATA", help="Data to test the model on.", rich_help_panel=DATA),
+]
 Memory = Annotated[
     str | None,
     typer.Option(
@@ -39,10 +52,29 @@ Memory = Annotated[
         help="For data that do not fit into memory: read them block by block, and keep no more than this, "
         "e.g. 2GB.",
         show_default=False,
+        rich_help_panel=LARGE_DATA,
     ),
 ]
-Points = Annotated[int, typer.Option(min=1, help="How many strengths.")]
-Ratio = Annotated[float, typer.Option(help="The smallest strength, relative to the largest.")]
+Points = Annotated[int, typer.Option(min=1, help="How many strengths.", rich_help_panel=MODEL)]
+Ratio = Annotated[
+    float,
+    typer.Option(
+        help="The smallest strength, relative to the largest.",
+        callback=strictly_between(0.0, 1.0),
+        rich_help_panel=MODEL,
+    ),
+]
+
+
+def in_quotation_marks(name: str) -> str:
+    """A name of a column as `--drop` takes it whatever characters it has."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _formats() -> Iterable[str]:
+    from majorant.datasets.formats import FORMATS
+
+    return FORMATS
 
 
 @dataclass(frozen=True)
@@ -50,25 +82,41 @@ class DataOptions:
     """How a data file is to be read."""
 
     label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column of the labels, if it is a table.")
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="The column of the labels, if it is a table.", rich_help_panel=DATA
+        ),
     ] = None
     drop: Annotated[
-        list[str], typer.Option(metavar="COLUMN", help="A column to leave out; can be given again.")
+        list[str],
+        typer.Option(
+            metavar="COLUMN",
+            help="Columns to leave out: a,b. A name with a comma goes into quotation marks: '\"a,b\",c'.",
+            rich_help_panel=DATA,
+        ),
     ] = field(default_factory=list)
     format: Annotated[
         str | None,
         typer.Option(
-            metavar="FORMAT", help="libsvm, csv, tsv, parquet, arrow, npz or mat; else by its name."
+            metavar="FORMAT",
+            help="libsvm, csv, tsv, parquet, arrow, npz or mat; else by its name.",
+            callback=one_of(_formats),
+            rich_help_panel=DATA,
         ),
     ] = None
     no_header: Annotated[
         bool,
         typer.Option(
-            "--no-header", help="A CSV or TSV file has no names: its columns are 0, 1, …, or -1 for the last."
+            "--no-header",
+            help="A CSV or TSV file has no names: its columns are 0, 1, …, or -1 for the last.",
+            rich_help_panel=DATA,
         ),
     ] = False
     zero_based: Annotated[
-        bool, typer.Option("--zero-based", help="The first feature of LIBSVM text is 0, not 1.")
+        bool,
+        typer.Option(
+            "--zero-based", help="The first feature of LIBSVM text is 0, not 1.", rich_help_panel=DATA
+        ),
     ] = False
 
     def column(self, word: str | None) -> str | int | None:
@@ -79,15 +127,9 @@ class DataOptions:
     @property
     def reader_options(self) -> dict[str, Any]:
         """The same for `majorant.datasets.read` and `open_source`."""
-        from majorant.datasets.formats import FORMATS
-
-        if self.format is not None and self.format not in FORMATS:
-            raise typer.BadParameter(
-                f"{self.format!r} is none of {', '.join(FORMATS)}", param_hint="--format"
-            )
         return {
             "label": self.column(self.label),
-            "drop": list(map(self.column, self.drop)),
+            "drop": [self.column(name.strip()) for name in chain.from_iterable(csv.reader(self.drop))],
             "format": self.format,
             "header": not self.no_header,
             "zero_based": self.zero_based,
@@ -100,6 +142,9 @@ class ModelOptions:
 
     test: Test = None
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write an HTML report of the model.")
+        Path | None,
+        typer.Option(
+            "--report", metavar="FILE", help="Write an HTML report of the model.", rich_help_panel=OUTPUT
+        ),
     ] = None
     force: Force = False

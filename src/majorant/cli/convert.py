@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from majorant.cli.arguments import DataOptions, Force
+from majorant.cli.choices import one_of
 from majorant.cli.data import open_data
 from majorant.cli.grouped import grouped
+from majorant.cli.help import CLASSES, OUTPUT
 from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.writing import check_output
@@ -21,6 +24,7 @@ from majorant.errors import MajorantError
 
 if TYPE_CHECKING:
     from majorant.cli.models import Estimator
+    from majorant.persistence.store import Kind
 
 MODELS, DATA = ("majorant", "liblinear", "onnx"), ("libsvm",)
 
@@ -28,7 +32,7 @@ MODELS, DATA = ("majorant", "liblinear", "onnx"), ("libsvm",)
 @grouped
 def convert(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A model or data file.", show_default=False)
+        str, typer.Argument(metavar="SOURCE", help="A model or data file; - for stdin.", show_default=False)
     ],
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file to write.", show_default=False)],
     *,
@@ -37,6 +41,8 @@ def convert(
         typer.Option(
             metavar="FORMAT",
             help="Models: majorant, liblinear, onnx. Data: libsvm. Else the one that makes sense.",
+            callback=one_of(MODELS + DATA),
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     number: Annotated[
@@ -46,21 +52,23 @@ def convert(
             help="For liblinear and libsvm, the number of a label that is text; can be given again.  "
             "[default: 0, 1, … in order]",
             show_default=False,
+            rich_help_panel=CLASSES,
         ),
     ] = None,
     force: Force = False,
     reading: DataOptions,
     answering: OutputOptions,
 ) -> None:
-    """Convert a model: ours, LIBLINEAR's, ONNX; or data, to LIBSVM."""
-    from majorant.datasets.formats import FORMATS, format_by_name
-    from majorant.persistence import kind_of
+    """Convert a model: ours, LIBLINEAR's, ONNX; or data, to LIBSVM.
 
-    if to is not None and to not in MODELS + DATA:
-        raise typer.BadParameter(f"{to!r} is none of {', '.join(MODELS + DATA)}", param_hint="--to")
+    $ majorant convert a1a.model a1a.liblinear
+    $ majorant convert patients.csv patients.svm --label outcome
+    """
     output = Output(answering)
     check_output(target, source, force=force)
-    kind = kind_of(Path(source)) if Path(source).is_file() else None
+    from majorant.datasets.formats import FORMATS, format_by_name
+
+    source, kind = _opened(source)
     if to is None:
         to = _likely(kind, target)
     if (to in DATA) != (kind is None):
@@ -80,9 +88,26 @@ def convert(
             y = np.array(_numbered(labels.tolist(), number or (), output))[codes]
         FORMATS[to].write(target, X, y, overwrite=force)
     else:
-        _write_model(Model.read(Path(source)), target, to, number or (), output, force=force)
+        model = Model.read(Path(source))
+        model.warn_if_interrupted(output)
+        _write_model(model, target, to, number or (), output, force=force)
     output.say(f"Written to {target} ({to})")
     output.finish(target=str(target), format=to)
+
+
+def _opened(source: str) -> tuple[str, Kind | None]:
+    """What to read, and of which kind it is if it is a model.
+
+    A pipe can be read once only. Its first bytes are looked at and left for the reader, which takes them from
+    standard input.
+    """
+    from majorant.persistence.store import kind_of, kind_of_bytes
+
+    if Path(source).is_fifo():
+        source, sys.stdin = "-", open(source)  # noqa: SIM115
+    if source == "-":
+        return source, kind_of_bytes(sys.stdin.buffer.peek())  # type: ignore[union-attr]
+    return source, kind_of(source) if Path(source).is_file() else None
 
 
 def _likely(kind: str | None, target: Path) -> str:

@@ -15,10 +15,14 @@ from majorant.cli.arguments import (
     Points,
     Ratio,
 )
+from majorant.cli.choices import one_of
 from majorant.cli.fitting import PenaltyOptions
 from majorant.cli.grouped import grouped
+from majorant.cli.help import MODEL
 from majorant.cli.output import Output, OutputOptions
+from majorant.cli.scoring import Scoring, check_score
 from majorant.cli.training import Job
+from majorant.cli.writing import checked_outputs
 
 
 @grouped
@@ -26,24 +30,38 @@ def cv(
     data: DataArgument,
     model: ModelToWrite = None,
     *,
-    folds: Annotated[int, typer.Option("-v", "--folds", min=2, help="How many folds.")] = 5,
+    folds: Annotated[
+        int, typer.Option("-v", "--folds", min=2, help="How many folds.", rich_help_panel=MODEL)
+    ] = 5,
     points: Points = 100,
     ratio: Ratio = 1e-3,
     selection: Annotated[
-        str, typer.Option(metavar="RULE", help="best, or 1se: the strongest within a standard error of it.")
+        str,
+        typer.Option(
+            metavar="RULE",
+            help="best, or 1se: the strongest within a standard error of it.",
+            callback=one_of(("best", "1se")),
+            rich_help_panel=MODEL,
+        ),
     ] = "best",
-    scoring: Annotated[str, typer.Option(metavar="SCORE", help="Any score of scikit-learn.")] = "accuracy",
+    scoring: Scoring = "accuracy",
     fitting: PenaltyOptions,
     memory: Memory = None,
     writing: ModelOptions,
     reading: DataOptions,
     answering: OutputOptions,
 ) -> None:
-    """Train with the best strength by cross-validation."""
+    """Train with the best strength by cross-validation.
+
+    $ majorant cv a1a chosen.model --penalty l1 --selection 1se
+    $ majorant cv a1a --scoring roc_auc --folds 10 --points 30
+    """
+    output = Output(answering)
+    fitting.check()
+    target = checked_outputs(data, model, writing)
     from majorant import SparseSVCCV
     from majorant.estimators.splitter import FoldsByPlace
 
-    output = Output(answering)
     parameters: dict[str, Any] = {
         "lambdas": points,
         "ratio": ratio,
@@ -52,8 +70,9 @@ def cv(
         "cv": FoldsByPlace(folds, fitting.seed) if memory is None else folds,  # the same rows in each
         "verbose": int(answering.talkative),
     }
-    fitting.check(SparseSVCCV, parameters)
-    job = Job.prepare(data, model, writing, reading, output, standardize=fitting.standardize, memory=memory)
+    fitting.check_parameters(SparseSVCCV, parameters)
+    job = Job.prepare(data, target, writing, reading, output, standardize=fitting.standardize, memory=memory)
+    check_score(scoring, job.data.labels)
     estimator = SparseSVCCV(**parameters, **fitting.parameters(job.data.labels))
     interrupted = job.fit(estimator, output)
     _say(estimator, scoring, output)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from majorant.cli.arguments import DataOptions
+from majorant.cli.choices import refuse_missing
 from majorant.cli.output import Output
 from majorant.errors import MajorantError
 
@@ -184,6 +185,8 @@ def open_data(
             f"{source!r} is a data set known by name, and it is known how to read it: leave out --label, "
             "--drop, --format, --no-header and --zero-based"
         )
+    if not named:
+        refuse_missing(source, REGISTRY)
     with output.waiting(f"reading {source}"):
         if named:
             blocks = _known_by_name(source, memory, output)
@@ -218,9 +221,32 @@ def _opened(source: str, memory: str | None, **options: Any) -> Source:
     from majorant.datasets import open_source, read
     from majorant.datasets.sources.blocks import DataSource
 
+    if memory is not None and Path(source).is_fifo():
+        raise MajorantError(
+            f"{source}: a pipe can be read only once, and with --memory every pass reads the data: write "
+            "them to a file first, or pass them as standard input (-)"
+        )
     if memory is None:
         return DataSource(read(source, **options))
     return open_source(source, memory=memory, **options)
+
+
+def names_of_rows(source: str, column: str, options: DataOptions) -> list[str]:
+    """The texts of a column of a table, in the order of the rows."""
+    from majorant.datasets import REGISTRY
+    from majorant.datasets.text_columns import read_column
+
+    if source == "-" or Path(source).is_fifo():
+        raise typer.BadParameter(
+            "the data are read twice for it, and a pipe can be read once: write them to a file first",
+            param_hint="--id",
+        )
+    if source in REGISTRY and not Path(source).exists():
+        raise typer.BadParameter(f"{source} is no table: its columns have no names", param_hint="--id")
+    refuse_missing(source, REGISTRY)
+    name = options.column(column)
+    assert name is not None
+    return read_column(source, name, format=options.reader_options["format"], header=not options.no_header)
 
 
 def _classes(counts: dict[Any, int]) -> str:

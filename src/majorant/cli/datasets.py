@@ -21,7 +21,11 @@ def datasets(
     *,
     answering: OutputOptions,
 ) -> None:
-    """List the data sets known by name, or fetch some."""
+    """List the data sets known by name, or fetch some.
+
+    $ majorant datasets
+    $ majorant datasets a1a a1a.t
+    """
     from majorant.datasets import describe, find
 
     output = Output(answering)

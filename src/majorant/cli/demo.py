@@ -17,7 +17,11 @@ def demo(
         Path, typer.Option(metavar="FILE", help="Where to write the report; it replaces the last one.")
     ] = Path("majorant-demo.html"),
 ) -> None:
-    """Train on data that comes with scikit-learn; write a report."""
+    """Train on data that comes with scikit-learn; write a report.
+
+    $ majorant demo
+    $ majorant demo --lam 3 --report demo.html
+    """
     if not math.isfinite(lam):
         raise typer.BadParameter("must be a finite number", param_hint="--lam")
     from majorant.demo import run_demo

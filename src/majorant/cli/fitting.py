@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
 
+from majorant.cli.choices import not_zero, one_of, strictly_between
+from majorant.cli.help import CLASSES, DATA, LARGE_DATA, LIBLINEAR, MODEL
 from majorant.cli.liblinear import OTHERS, PENALTIES
+
+SOLVERS = (
+    "auto", "newton", "gradient", "mm", "mm-inversion", "mm-subspace", "mm-gradient",
+    "sgd", "momentum", "adam",
+)  # fmt: skip
+"""The names of `majorant.solvers`, which takes too long to import for a usage error."""
+
+
+def _potentials() -> Iterable[str]:
+    from majorant.potentials import Potential
+
+    return Potential.registry
 
 
 @dataclass(frozen=True)
@@ -19,52 +33,109 @@ class PenaltyOptions:
     penalty: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="hyperbolic (smooth l1), welsch, l1, l2, none.  [default: hyperbolic]"
+            metavar="NAME",
+            help="hyperbolic (smooth l1), welsch, l1, l2, none.  [default: hyperbolic]",
+            callback=one_of(_potentials),
+            rich_help_panel=MODEL,
         ),
     ] = None
     delta: Annotated[
-        float | None, typer.Option(help="Smoothing: 1e-9 for hyperbolic, 1e-6 for welsch, if not given.")
+        float | None,
+        typer.Option(
+            callback=strictly_between(0.0),
+            help="Smoothing: 1e-9 for hyperbolic, 1e-6 for welsch, if not given.",
+            rich_help_panel=MODEL,
+        ),
     ] = None
-    eta: Annotated[float, typer.Option(help="Strength of an additional ridge penalty.")] = 0.0
+    eta: Annotated[
+        float, typer.Option(min=0.0, help="Strength of an additional ridge penalty.", rich_help_panel=MODEL)
+    ] = 0.0
     intercept: Annotated[
-        bool | None, typer.Option("--intercept/--no-intercept", help="Whether there is one.  [default: yes]")
+        bool | None,
+        typer.Option(
+            "--intercept/--no-intercept", help="Whether there is one.  [default: yes]", rich_help_panel=MODEL
+        ),
     ] = None
     class_weight: Annotated[
         list[str],
         typer.Option(
             metavar="LABEL=WEIGHT",
             help="The weight of a class (LIBLINEAR: -wLABEL WEIGHT), or `balanced`; can be given again.",
+            rich_help_panel=CLASSES,
         ),
     ] = field(default_factory=list)
     multi_class: Annotated[
-        str, typer.Option(metavar="HOW", help="ovr: each class against the rest; joint: all at once.")
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="ovr: each class against the rest; joint: all at once.",
+            callback=one_of(("ovr", "joint")),
+            rich_help_panel=CLASSES,
+        ),
     ] = "ovr"
     standardize: Annotated[
         bool,
-        typer.Option("--standardize", help="Penalise every feature in units of its standard deviation."),
+        typer.Option(
+            "--standardize",
+            help="Penalise every feature in units of its standard deviation.",
+            rich_help_panel=DATA,
+        ),
     ] = False
-    solver: Annotated[str, typer.Option(metavar="NAME", help="newton, or one of the paper's.")] = "auto"
-    tol: Annotated[float, typer.Option("-e", "--tol", help="The duality gap, relative, to stop at.")] = 1e-6
-    max_iter: Annotated[int, typer.Option(help="The most iterations.")] = 1000
-    seed: Annotated[int, typer.Option(help="Of what is drawn at random: folds, stochastic solvers.")] = 0
+    solver: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="newton, or an algorithm of the paper.",
+            callback=one_of(SOLVERS),
+            rich_help_panel=MODEL,
+        ),
+    ] = "auto"
+    tol: Annotated[
+        float,
+        typer.Option(
+            "-e", "--tol", min=0.0, help="Stop at this relative duality gap.", rich_help_panel=MODEL
+        ),
+    ] = 1e-6
+    max_iter: Annotated[
+        int, typer.Option(min=1, help="The largest number of iterations.", rich_help_panel=MODEL)
+    ] = 1000
+    seed: Annotated[
+        int,
+        typer.Option(help="Seed of the random numbers: folds, stochastic solvers.", rich_help_panel=MODEL),
+    ] = 0
     jobs: Annotated[
-        int | None, typer.Option(help="Classes, or folds, at the same time; -1: as many as cores.")
+        int | None,
+        typer.Option(
+            callback=not_zero,
+            help="How many classes or folds to train at the same time; -1: as many as cores.",
+            rich_help_panel=LARGE_DATA,
+        ),
     ] = None
     liblinear_type: Annotated[
-        int | None, typer.Option("-s", metavar="TYPE", help="LIBLINEAR: 1 or 2 is l2, 5 is l1.")
+        int | None,
+        typer.Option("-s", metavar="TYPE", help="1 or 2 is l2, 5 is l1.", rich_help_panel=LIBLINEAR),
     ] = None
     bias: Annotated[
         float | None,
-        typer.Option("-B", metavar="BIAS", help="LIBLINEAR: an intercept, if not negative; never penalised."),
+        typer.Option(
+            "-B",
+            metavar="BIAS",
+            help="An intercept, if not negative; never penalised.",
+            rich_help_panel=LIBLINEAR,
+        ),
     ] = None
 
-    def check(self, estimator: Callable[..., Any], others: Mapping[str, Any]) -> None:
-        """Refuse what no data could make right, before any are read."""
-        from majorant.estimators import check_parameters
-
+    def check(self) -> None:
+        """Refuse combinations of options that no data could make right; imports nothing."""
         for word in self.class_weight:
             if word != "balanced":
                 weight_of(word)
+        self.parameters(None)
+
+    def check_parameters(self, estimator: Callable[..., Any], others: Mapping[str, Any]) -> None:
+        """Refuse parameters of an estimator that no data could make right."""
+        from majorant.estimators import check_parameters
+
         check_parameters(estimator(**others, **self.parameters(None)))
 
     def parameters(self, labels: Sequence[Any] | None) -> dict[str, Any]:

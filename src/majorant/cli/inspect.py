@@ -9,6 +9,7 @@ import typer
 
 from majorant.cli.arguments import ModelToRead
 from majorant.cli.grouped import grouped
+from majorant.cli.help import OUTPUT
 from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
 
@@ -20,13 +21,20 @@ WIDE = 6
 def inspect(
     model: ModelToRead,
     *,
-    top: Annotated[int, typer.Option(min=0, help="How many features to list, the largest first.")] = 20,
+    top: Annotated[
+        int, typer.Option(min=0, help="How many features to list, the largest first.", rich_help_panel=OUTPUT)
+    ] = 20,
     answering: OutputOptions,
 ) -> None:
-    """Show what a model file holds, and where it came from."""
+    """Show what a model file holds, and where it came from.
+
+    $ majorant inspect a1a.model --top 5
+    $ majorant inspect - --json < a1a.model
+    """
     output = Output(answering)
     known = Model.read(model)
     origin = {} if known.origin is None else known.origin.facts()
+    known.warn_if_interrupted(output)
     lines = _facts(known) | origin
     width = max(map(len, lines))
     for name, value in lines.items():

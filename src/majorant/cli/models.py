@@ -7,6 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import typer
+
+from majorant.cli.choices import refuse_missing
 from majorant.errors import MajorantError
 
 if TYPE_CHECKING:
@@ -60,8 +63,14 @@ class Model:
         return model
 
     @classmethod
-    def read(cls, path: Path) -> Model:
-        """A model from a file: ours, LIBLINEAR's, or ONNX that we made."""
+    def read(cls, path: Path, *sources: str | None) -> Model:
+        """A model from a file: ours, LIBLINEAR's, or ONNX that we made; "-" is standard input.
+
+        `sources` are the data that are read after the model.
+        """
+        if str(path) == "-" and "-" in sources:
+            raise typer.BadParameter("model and data cannot both be read from standard input")
+        refuse_missing(path)
         from majorant.persistence.store import load_described
 
         return cls(*load_described(path))
@@ -84,6 +93,10 @@ class Model:
     def predict(self, X: Any) -> NDArray[Any]:
         """The labels of these rows."""
         return self.estimator.predict(X)
+
+    def decide(self, scores: NDArray[Any]) -> NDArray[Any]:
+        """The labels that follow from values of the decision function."""
+        return self.estimator._decide(scores)
 
     def scores(self, X: Any) -> NDArray[Any]:
         """The values of the decision function."""
@@ -128,6 +141,13 @@ class Model:
         if self.origin.sha256 is None or data.sha256 is None:
             return None
         return self.origin.sha256 == data.sha256
+
+    def warn_if_interrupted(self, output: Output) -> None:
+        """Warn of a model whose training ended with Ctrl-C."""
+        from majorant.estimators.advice import interruption
+
+        if text := interruption(self.estimator):
+            output.warn(text)
 
     @property
     def selected(self) -> str:

@@ -15,6 +15,8 @@ from typing import Annotated, Any
 
 import typer
 
+from majorant.cli.help import OUTPUT
+from majorant.cli.messages import in_options
 from majorant.text import printable
 
 COMMAND: ContextVar[tuple[str, ...]] = ContextVar("COMMAND", default=())
@@ -35,9 +37,15 @@ def command_line() -> str:
 class OutputOptions:
     """How a command answers."""
 
-    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout, nothing else.")] = False
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="One JSON document on stdout, nothing else.", rich_help_panel=OUTPUT),
+    ] = False
     quiet: Annotated[
-        bool, typer.Option("-q", "--quiet", help="Say nothing but errors and what was asked for.")
+        bool,
+        typer.Option(
+            "-q", "--quiet", help="Say nothing but errors and what was asked for.", rich_help_panel=OUTPUT
+        ),
     ] = False
 
     @property
@@ -78,17 +86,30 @@ class Output:
             typer.echo(printable(text), err=err)
 
     def warn(self, text: str) -> None:
-        """A line that must not be lost, on stderr; and among the facts."""
+        """A line that must not be lost, on stderr; and among the facts. Each text once."""
+        if text in self.facts.get("warnings", ()):
+            return
         self.facts.setdefault("warnings", []).append(text)
         if not self.options.json:
             self._echo(f"warning: {text}", err=True)
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-        """Rows of text; `right` are the columns of numbers. Drawn on a terminal, plain columns elsewhere."""
-        if self.options.json:
+    def table(
+        self,
+        header: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        right: Sequence[int] = (),
+        *,
+        prose: bool = False,
+    ) -> None:
+        """Rows of text; `right` are the columns of numbers. Drawn on a terminal, plain columns elsewhere.
+
+        `prose` is a table that was not asked for: it goes where prose goes, and not if quiet.
+        """
+        if self.options.json or (prose and self.options.quiet):
             return
-        rows = [list(map(printable, row)) for row in rows]
-        if sys.stdout.isatty():
+        err = prose and self.to_stderr
+        header, rows = list(map(printable, header)), [list(map(printable, row)) for row in rows]
+        if (sys.stderr if err else sys.stdout).isatty():
             from rich.console import Console
             from rich.table import Table
             from rich.text import Text
@@ -98,7 +119,7 @@ class Output:
                 drawn.add_column(name, justify="right" if k in right else "left")
             for row in rows:
                 drawn.add_row(*map(Text, row))
-            Console().print(drawn)
+            Console(stderr=err).print(drawn)
             return
         widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
         for row in (header, *rows):
@@ -106,7 +127,7 @@ class Output:
                 cell.rjust(width) if k in right else cell.ljust(width)
                 for k, (cell, width) in enumerate(zip(row, widths, strict=True))
             )
-            typer.echo("  ".join(cells).rstrip())
+            self._echo("  ".join(cells).rstrip(), err=err)
 
     def finish(self, **facts: Any) -> None:
         """Print the facts, if a program asked for them."""
@@ -120,9 +141,9 @@ class Output:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
-        texts = [str(each.message) for each in caught if issubclass(each.category, UserWarning)]
-        for text in dict.fromkeys(texts):  # each once
-            self.warn(text)
+        for each in caught:
+            if issubclass(each.category, UserWarning):
+                self.warn(in_options(str(each.message)))
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +14,12 @@ from majorant.cli.arguments import DataArgument, DataOptions, Force, Memory, Poi
 from majorant.cli.data import open_data
 from majorant.cli.fitting import PenaltyOptions
 from majorant.cli.grouped import grouped
+from majorant.cli.help import MODEL
 from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.standardize import Standardizer
 from majorant.cli.training import timed_passes
-from majorant.cli.writing import check_output
+from majorant.cli.writing import check_output, write_or_rescue
 
 
 @grouped
@@ -32,20 +34,27 @@ def path(
     *,
     points: Points = 20,
     ratio: Ratio = 1e-3,
-    max_features: Annotated[int | None, typer.Option(help="End before a model with more features.")] = None,
+    max_features: Annotated[
+        int | None, typer.Option(min=1, help="End before a model with more features.", rich_help_panel=MODEL)
+    ] = None,
     fitting: PenaltyOptions,
     memory: Memory = None,
     force: Force = False,
     reading: DataOptions,
     answering: OutputOptions,
 ) -> None:
-    """Train a model for every strength of a path."""
-    from majorant import SparseSVC, sparse_svc_path
+    """Train a model for every strength of a path.
 
+    $ majorant path a1a coefficients.csv --penalty l1 --points 20
+    $ majorant path patients.csv --label outcome --max-features 10
+    """
     output = Output(answering)
-    fitting.check(SparseSVC, {"max_features": max_features})
+    fitting.check()
     if out is not None:
         check_output(out, data, force=force)
+    from majorant import SparseSVC, sparse_svc_path
+
+    fitting.check_parameters(SparseSVC, {"max_features": max_features})
     rows = open_data(data, reading, output, memory=memory)
     standardizer = Standardizer(rows, wanted=fitting.standardize)
     X, y, _ = standardizer.scaled(rows).training_rows
@@ -62,7 +71,7 @@ def path(
     header = ["lam", "features", "objective", "gap", "training accuracy"]
     output.table(header, [_row(fact) for fact in facts], right=range(5))
     if out is not None:
-        _write(models, out, force=force)
+        write_or_rescue(out, partial(_write, models, force=force))
         output.facts["coefficients"] = str(out)
         output.say(f"Coefficients written to {out}")
     output.finish(path=facts)

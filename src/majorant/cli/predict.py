@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from majorant.cli.arguments import DataArgument, DataOptions, Force, Memory, ModelToRead
-from majorant.cli.data import open_data
+from majorant.cli.arguments import DataArgument, DataOptions, Force, Memory, ModelToRead, in_quotation_marks
+from majorant.cli.data import names_of_rows, open_data, remembered
 from majorant.cli.grouped import grouped
-from majorant.cli.models import Model, same
+from majorant.cli.help import OUTPUT
+from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
-from majorant.cli.writing import STDOUT, check_output, lines_of
+from majorant.cli.scoring import Evaluation, show_metrics
+from majorant.cli.writing import STDOUT, check_output, header_of_table, lines_of, lines_of_table
+from majorant.errors import MajorantError
 
 
 @grouped
@@ -28,47 +32,91 @@ def predict(
         ),
     ] = None,
     *,
+    csv: Annotated[
+        bool,
+        typer.Option(
+            "--csv",
+            help="Write a table with a header: label, scores, probabilities of a calibrated model. "
+            "Default if OUT ends in .csv.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
+    id: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help="A column of DATA that names the rows; the first one of the table that is written.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     scores: Annotated[
-        bool, typer.Option("--scores", help="Write the values of the decision function after each label.")
+        bool,
+        typer.Option(
+            "--scores",
+            help="Write the values of the decision function after each label.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
     memory: Memory = None,
     force: Force = False,
     reading: DataOptions,
     answering: OutputOptions,
 ) -> None:
-    """Predict the labels of a data file."""
+    """Predict the labels of a data file.
+
+    $ majorant predict a1a.t a1a.model labels.txt
+    $ majorant predict patients.csv patients.csv.model predicted.csv --id id
+    """
     if out not in (None, STDOUT):
         assert out is not None
         check_output(out, data, model, force=force)
+    as_table = csv or id is not None or (out is not None and out.suffix == ".csv")
     output = Output(answering, to_stderr=True)
-    known = Model.read(model)
+    known = Model.read(model, data)
+    known.warn_if_interrupted(output)
+    names = None if id is None else names_of_rows(data, id, reading)
+    if id is not None and not remembered(known, data, reading):
+        reading = replace(reading, drop=[*reading.drop, in_quotation_marks(id)])
     rows = open_data(data, reading, output, memory=memory, labelled=None, model=known)
     blocks = rows.columns_of(known, output)
+    if names is not None and len(names) != rows.n_rows:
+        raise MajorantError(f"{data} has {rows.n_rows} rows and {len(names)} names of rows: it has changed")
     if answering.json and out in (None, STDOUT):
         out = None
-        output.facts |= {"labels": []} | ({"scores": []} if scores else {})
-    elif out is None and not rows.counts:
+        output.facts |= {"labels": []} | ({"scores": []} if scores or as_table else {})
+        if names is not None:
+            output.facts["ids"] = names
+    elif out is None and (as_table or not rows.counts):
         out = STDOUT  # what else could be wanted of rows without labels
-    right = 0
-    with _written(out, force=force) as write:
+    evaluation, done = Evaluation(known.estimator.classes_.tolist()), 0
+    with _written(out, force=force) as write, output.relayed_warnings():
+        if out is not None and as_table:
+            write(header_of_table(known, None if names is None else str(id)))
         for X, y, _ in blocks:
-            labels = known.predict(X)
-            values = known.scores(X) if scores else None
-            right += 0 if y is None else int(same(labels, y).sum())
-            if out is not None:
-                write("".join(lines_of(labels, values)))
+            values = known.scores(X)
+            labels = known.decide(values)
+            if y is not None:
+                evaluation.add(y, values)
+            if out is not None and as_table:
+                write(lines_of_table(labels, values, None if names is None else names[done:]))
+            elif out is not None:
+                write("".join(lines_of(labels, values if scores else None)))
             elif "labels" in output.facts:
                 output.facts["labels"] += labels.tolist()
-                if values is not None:
+                if "scores" in output.facts:
                     output.facts["scores"] += values.tolist()
+            done += len(labels)
     if out not in (None, STDOUT):
         output.facts["predictions"] = str(out)
         output.say(f"Labels written to {out}")
     if rows.counts:
         known.check_labels(rows, output)
-        share = right / rows.n_rows
+        metrics = evaluation.metrics()
+        share, right = metrics["accuracy"], metrics["right"]
         output.answer(f"Accuracy = {100.0 * share:g}% ({right}/{rows.n_rows})", to_stderr=out == STDOUT)
-        output.facts |= {"accuracy": share, "right": right}
+        show_metrics(output, {"value": metrics})
+        output.facts |= {"accuracy": share, "right": right, "metrics": metrics}
     output.finish(rows=rows.n_rows)
 
 

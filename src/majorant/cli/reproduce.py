@@ -31,7 +31,11 @@ def reproduce(
     fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew instead of going on.")] = False,
     answering: OutputOptions,
 ) -> None:
-    """Run the paper's experiments again, next to its own figures."""
+    """Run the paper's experiments again, next to its own figures.
+
+    $ majorant reproduce --quick
+    $ majorant reproduce --out results --jobs 2
+    """
     from majorant.experiments.reproduction import reproduce as run
 
     output = Output(answering)

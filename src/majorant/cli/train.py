@@ -11,9 +11,12 @@ from majorant.cli.arguments import DataArgument, DataOptions, Memory, ModelOptio
 from majorant.cli.data import open_data
 from majorant.cli.fitting import PenaltyOptions, strength
 from majorant.cli.grouped import grouped
+from majorant.cli.help import LARGE_DATA, LIBLINEAR, MODEL
 from majorant.cli.output import Output, OutputOptions
+from majorant.cli.scoring import Scoring
 from majorant.cli.standardize import Standardizer
 from majorant.cli.training import Job
+from majorant.cli.writing import check_output, checked_outputs
 
 if TYPE_CHECKING:
     from majorant.callbacks import Checkpoint
@@ -27,20 +30,34 @@ def train(
     lam: Annotated[
         float | None,
         typer.Option(
-            help="Strength of the penalty: larger, fewer features.  [default: 1]", show_default=False
+            min=0.0,
+            help="Strength of the penalty: larger, fewer features.  [default: 1]",
+            show_default=False,
+            rich_help_panel=MODEL,
         ),
     ] = None,
     cost: Annotated[
-        float | None, typer.Option("-c", metavar="C", help="LIBLINEAR: C, which is 1/lam.")
+        float | None,
+        typer.Option("-c", metavar="C", help="C, which is 1/lam.", rich_help_panel=LIBLINEAR),
     ] = None,
     max_features: Annotated[
-        int | None, typer.Option(help="No more features than this: a stronger penalty, if need be.")
+        int | None,
+        typer.Option(
+            min=1, help="At most this many features: a stronger penalty, if necessary.", rich_help_panel=MODEL
+        ),
     ] = None,
     fitting: PenaltyOptions,
     folds: Annotated[
         int | None,
-        typer.Option("-v", min=2, metavar="FOLDS", help="LIBLINEAR: only the accuracy by cross-validation."),
+        typer.Option(
+            "-v",
+            min=2,
+            metavar="FOLDS",
+            help="Only the score by cross-validation.",
+            rich_help_panel=LIBLINEAR,
+        ),
     ] = None,
+    scoring: Scoring = "accuracy",
     memory: Memory = None,
     checkpoint: Annotated[
         Path | None,
@@ -48,35 +65,62 @@ def train(
             metavar="FILE",
             help="Write a checkpoint every minute; resume if FILE exists.",
             show_default=False,
+            rich_help_panel=LARGE_DATA,
         ),
     ] = None,
     writing: ModelOptions,
     reading: DataOptions,
     answering: OutputOptions,
 ) -> None:
-    """Train a model on a data file and write it to a file."""
-    from majorant import SparseSVC
+    """Train a model on a data file and write it to a file.
 
+    $ majorant train a1a --penalty l1 --lam 3 --test a1a.t --report a1a.html
+    $ majorant train patients.csv --label outcome --drop id --standardize
+    """
     output = Output(answering)
     parameters: dict[str, Any] = {"lam": strength(lam, cost), "max_features": max_features}
-    fitting.check(SparseSVC, parameters)
+    fitting.check()
     if folds is not None:
         if model is not None or writing != ModelOptions():
             raise typer.BadParameter("only measures, so leave out the files to write", param_hint="-v")
-        from majorant.cli.cross_validation import cross_validate
-
-        rows = open_data(data, reading, output, memory=memory)
-        estimator = SparseSVC(**parameters, **fitting.parameters(rows.labels))
-        rows = Standardizer(rows, wanted=fitting.standardize).scaled(rows)
-        cross_validate(estimator, rows, folds, output)
+        _cross_validate(data, parameters, folds, scoring, fitting, memory, reading, output)
         return
+    if scoring != "accuracy":
+        raise typer.BadParameter("is for cross-validation: add -v FOLDS", param_hint="--scoring")
+    target = checked_outputs(data, model, writing)
+    if checkpoint is not None:
+        check_output(checkpoint, data, target, force=True)
+    from majorant import SparseSVC
+
+    fitting.check_parameters(SparseSVC, parameters)
     saving = _checkpoint(checkpoint)
-    job = Job.prepare(data, model, writing, reading, output, standardize=fitting.standardize, memory=memory)
+    job = Job.prepare(data, target, writing, reading, output, standardize=fitting.standardize, memory=memory)
     estimator = SparseSVC(**parameters, **fitting.parameters(job.data.labels))
     interrupted = job.fit(estimator, output, saving)
     job.finish(estimator, output, interrupted=interrupted)
     if saving is not None:
         saving.remove()
+
+
+def _cross_validate(
+    data: str,
+    parameters: dict[str, Any],
+    folds: int,
+    scoring: str,
+    fitting: PenaltyOptions,
+    memory: str | None,
+    reading: DataOptions,
+    output: Output,
+) -> None:
+    """Measure how good models with these parameters are."""
+    from majorant import SparseSVC
+    from majorant.cli.cross_validation import cross_validate
+
+    fitting.check_parameters(SparseSVC, parameters)
+    rows = open_data(data, reading, output, memory=memory)
+    estimator = SparseSVC(**parameters, **fitting.parameters(rows.labels))
+    rows = Standardizer(rows, wanted=fitting.standardize).scaled(rows)
+    cross_validate(estimator, rows, folds, scoring, output)
 
 
 def _checkpoint(path: Path | None) -> Checkpoint | None:

@@ -17,8 +17,9 @@ from majorant.cli.arguments import DataOptions, ModelOptions
 from majorant.cli.data import CommandData, open_data
 from majorant.cli.models import Model
 from majorant.cli.output import Output
+from majorant.cli.scoring import Evaluation, show_metrics
 from majorant.cli.standardize import Standardizer
-from majorant.cli.writing import check_output, default_model, write_model, write_report
+from majorant.cli.writing import write_model, write_report
 from majorant.errors import MajorantError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Job:
     def prepare(
         cls,
         source: str,
-        target: Path | None,
+        target: Path,
         options: ModelOptions,
         reading: DataOptions,
         output: Output,
@@ -57,12 +58,7 @@ class Job:
         standardize: bool,
         memory: str | None,
     ) -> Job:
-        """Check the outputs, then open the data."""
-        target = default_model(source) if target is None else target
-        sources = [source] if options.test is None else [source, options.test]
-        check_output(target, *sources, force=options.force)
-        if options.report is not None:
-            check_output(options.report, *sources, target, force=options.force)
+        """Open the data; `target` is what `checked_outputs` has returned."""
         data = open_data(source, reading, output, memory=memory)
         test = None
         if options.test is not None:
@@ -78,30 +74,35 @@ class Job:
         return interrupted
 
     def finish(self, estimator: Estimator, output: Output, *, interrupted: bool) -> None:
-        """Score, write the model and its report; after Ctrl-C the model alone."""
+        """Write the model, then score it and write its report; after Ctrl-C the model alone.
+
+        The model comes first, so that an error in what follows does not lose it.
+        """
         model = Model.trained(estimator, self.data.feature_names, self.standardizer.deviations)
-        test = None
-        if not interrupted:
-            test = None if self.test is None else self.test.columns_of(model, output)
-            self._score(model, test, output)
         write_model(
             model, self.data, self.target, output,
             standardized=self.standardizer.wanted, force=self.options.force,
         )  # fmt: skip
-        if self.options.report is not None and not interrupted:
-            self._report(model, test, output)
+        if not interrupted:
+            test = None if self.test is None else self.test.columns_of(model, output)
+            self._score(model, test, output)
+            if self.options.report is not None:
+                self._report(model, test, output)
         output.finish(**model.summary)
         if interrupted:
             raise typer.Exit(130)
 
     def _score(self, model: Model, test: CommandData | None, output: Output) -> None:
-        """Accuracy on the training and the test rows."""
-        accuracy = output.facts["train_accuracy"] = self.data.right([model])[0] / self.data.n_rows
-        said = f"Accuracy {accuracy:.2%} on the training rows"
+        """The scores on the training and the test rows."""
+        scored = {"training rows": Evaluation.of(model, self.data).metrics()}
+        said = f"Accuracy {scored['training rows']['accuracy']:.2%} on the training rows"
         if test is not None:
-            accuracy = output.facts["test_accuracy"] = test.right([model])[0] / test.n_rows
-            said += f", {accuracy:.2%} on the test rows"
+            scored["test rows"] = Evaluation.of(model, test).metrics()
+            said += f", {scored['test rows']['accuracy']:.2%} on the test rows"
+        for name, metrics in zip(("train", "test"), scored.values(), strict=False):
+            output.facts |= {f"{name}_accuracy": metrics["accuracy"], f"{name}_metrics": metrics}
         output.say(said)
+        show_metrics(output, scored)
 
     def _report(self, model: Model, test: CommandData | None, output: Output) -> None:
         assert self.options.report is not None
@@ -153,6 +154,7 @@ def fit(estimator: Estimator, data: CommandData, output: Output, saving: Checkpo
     """Train, with progress and warnings for people; whether Ctrl-C ended it with a model to keep."""
     from majorant import SparseSVC
     from majorant.callbacks import LiveProgress
+    from majorant.estimators.advice import interruption
     from majorant.rows.pass_hooks import between_blocks
     from majorant.status import Certificate
 
@@ -186,7 +188,7 @@ def fit(estimator: Estimator, data: CommandData, output: Output, saving: Checkpo
     certificate = Certificate(estimator.stationarity_, estimator.gap_)
     plural = "" if estimator.n_iter_ == 1 else "s"
     output.say(
-        f"{_kept(estimator) if interrupted else estimator.status_.value} "
+        f"{interruption(estimator) or estimator.status_.value} "
         f"({certificate}, {estimator.n_iter_} iteration{plural}, {spent})"
     )
     if not len(estimator.support_) and not interrupted:
@@ -217,14 +219,6 @@ def compiling(X: Any) -> Iterator[Compiled]:
         yield measured
     if timer.done:
         measured.seconds = float(timer.duration)
-
-
-def _kept(estimator: Estimator) -> str:
-    """What Ctrl-C has left."""
-    if isinstance(estimator.history_, list):
-        begun = sum(bool(len(history)) for history in estimator.history_)
-        return f"Interrupted: {begun} of {len(estimator.history_)} classes were begun, the others are zero."
-    return "Interrupted: the last iterate is kept."
 
 
 def pictured_path(estimator: Estimator, data: CommandData, standardizer: Standardizer) -> StrengthPath | None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +17,7 @@ from majorant.errors import MajorantError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from majorant.cli.arguments import ModelOptions
     from majorant.cli.data import CommandData
 
 STDOUT = Path("-")
@@ -34,6 +40,16 @@ def check_output(path: Path, *inputs: str | Path, force: bool) -> None:
         raise OutputError(f"{error}{hint}") from None
 
 
+def checked_outputs(source: str, model: Path | None, options: ModelOptions) -> Path:
+    """The file of the model to train; an error if this file or the report could not be written."""
+    target = default_model(source) if model is None else model
+    sources = [source] if options.test is None else [source, options.test]
+    check_output(target, *sources, force=options.force)
+    if options.report is not None:
+        check_output(options.report, *sources, target, force=options.force)
+    return target
+
+
 def default_model(data: str) -> Path:
     """The model of DATA, where no other name is given: as LIBLINEAR calls it, here."""
     return Path(("stdin" if data == "-" else Path(data).name) + ".model")
@@ -53,6 +69,61 @@ def lines_of(labels: NDArray[Any], values: NDArray[Any] | None) -> list[str]:
     ]
 
 
+def header_of_table(model: Model, id: str | None) -> str:
+    """The first line of the predictions as CSV."""
+    classes = model.estimator.classes_.tolist()
+    scores = ["score"] if len(classes) == 2 else [f"score_{label}" for label in classes]
+    return _csv_line([*([] if id is None else [id]), "label", *scores])
+
+
+def lines_of_table(labels: NDArray[Any], values: NDArray[Any], ids: Sequence[str] | None) -> str:
+    """A line of CSV for every row: its name, if rows have names, its label and its scores."""
+    rows = zip(labels.tolist(), values.reshape(len(labels), -1).tolist(), strict=True)
+    return "".join(
+        _csv_line([*([] if ids is None else [ids[k]]), label, *scores])
+        for k, (label, scores) in enumerate(rows)
+    )
+
+
+def _csv_line(fields: Sequence[Any]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(fields)
+    return text.getvalue()
+
+
+def write_or_rescue(path: Path, write: Callable[[Path], object]) -> None:
+    """Write what was trained; if that fails, to a temporary file instead, which the error names."""
+    from majorant.errors import OutputError
+
+    try:
+        write(path)
+    except (OSError, OutputError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        rescued = _written_elsewhere(path.name, write)
+        if rescued is None:
+            raise
+        raise OutputError(
+            f"{str(path)!r} was not written ({reason}): what was trained is in {str(rescued)!r}"
+        ) from None
+
+
+def _written_elsewhere(name: str, write: Callable[[Path], object]) -> Path | None:
+    import tempfile
+
+    from majorant.errors import OutputError
+
+    for directory in (None, Path.home(), Path.cwd()):  # None: the system's directory for temporary files
+        with suppress(OSError, OutputError):
+            path = Path(tempfile.mkdtemp(prefix="majorant-", dir=directory)) / name
+            try:
+                write(path)
+                return path
+            finally:
+                if not path.exists():
+                    path.parent.rmdir()
+    return None
+
+
 def write_model(
     model: Model, data: Any, path: Path, output: Output, *, standardized: bool, force: bool
 ) -> None:
@@ -63,7 +134,7 @@ def write_model(
     model.origin = Provenance.of(
         model.named, data, command_words(), standardized=standardized, deviations=used
     )
-    save_model(model.named, path, provenance=model.origin, overwrite=force)
+    write_or_rescue(path, partial(save_model, model.named, provenance=model.origin, overwrite=force))
     output.facts["model"] = str(path)
     output.say(f"{model.selected}. Model written to {path}")
 

@@ -12,20 +12,26 @@ from numpy.typing import NDArray
 
 from majorant.datasets.content import Content, Fingerprint
 from majorant.datasets.labels import labels_from_array
-from majorant.datasets.options import ReadOptions, ReadResult, choose_columns, reason
+from majorant.datasets.options import ReadOptions, ReadResult, choose_columns, leave_out, listed, reason
 from majorant.datasets.sources.blocks import KnownBlocks
 from majorant.errors import DataFileError, MajorantError
 from majorant.rows.sources import RawBlock, Tally
 
-__all__ = ["ParquetSource", "read_arrow_table"]
+__all__ = ["ParquetSource", "read_arrow_table", "read_table"]
+
+
+def read_table(content: Content, kind: str) -> Any:
+    """The table of pyarrow."""
+    with _errors_of_pyarrow(kind, content.path):
+        table = _read_table(content.readall(), kind)
+        table.validate(full=True)
+    return table
 
 
 def read_arrow_table(content: Content, options: ReadOptions, kind: str) -> ReadResult:
     """The columns as a dense array, the labels, the names."""
-    with _errors_of_pyarrow(kind, content.path):
-        table = _read_table(content.readall(), kind)
-        table.validate(full=True)
-    columns = _Columns(table.column_names, options, content.path)
+    table = read_table(content, kind)
+    columns = _Columns(table.schema, options, content.path)
     if not table.num_rows:
         raise DataFileError("there are no rows in this file", content.path)
     X, y, _ = columns.block(table)
@@ -51,9 +57,9 @@ class ParquetSource(KnownBlocks):
     def __init__(self, path: str, options: ReadOptions, block_bytes: int) -> None:
         self.name, self._fingerprint = path, Fingerprint.of(path)
         with self._open() as file:
-            names = file.schema_arrow.names
+            schema = file.schema_arrow
             group_rows = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
-        self._columns = _Columns(names, options, path)
+        self._columns = _Columns(schema, options, path)
         self.feature_names, self.label = self._columns.features, self._columns.label
         row_bytes = 8 * len(self.feature_names) + 16
         self._groups: list[list[int]] = []
@@ -108,16 +114,41 @@ def _errors_of_pyarrow(kind: str, path: str) -> Iterator[None]:
 class _Columns:
     """The columns of a table that are read: features, labels, weights."""
 
-    def __init__(self, names: Sequence[str], options: ReadOptions, path: str) -> None:
-        self.path, self.weight = path, options.weight
+    def __init__(self, schema: Any, options: ReadOptions, path: str) -> None:
+        self.path, self.weight, names = path, options.weight, schema.names
         if self.weight is not None:
             if self.weight not in names:
                 raise DataFileError(f"no column {self.weight!r} for the weights", path)
             options = replace(options, drop=(*options.drop, self.weight))
         label, features = choose_columns(names, options, path, None)
         self.features = tuple(names[j] for j in features)
+        self._check_types(schema)
         self.label = None if label is None or options.labelled is False else names[label]
         self.others = [name for name in (self.label, self.weight) if name is not None]
+
+    def _check_types(self, schema: Any) -> None:
+        """Refuse columns of features whose type has no numbers, all of them at once."""
+        import pyarrow
+
+        kinds = pyarrow.types
+        tests = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal, kinds.is_null)
+        found = {}
+        for name in self.features:
+            kind = schema.field(name).type
+            kind = kind.value_type if kinds.is_dictionary(kind) else kind
+            if not any(test(kind) for test in tests):
+                found[name] = kind
+        if len(found) == 1:
+            ((name, kind),) = found.items()
+            raise DataFileError(
+                f"the column {name!r} has values of type {kind}, which are no numbers: encode them as "
+                f"numbers, or leave the column out with {leave_out([name])}", self.path,
+            )  # fmt: skip
+        if found:
+            raise DataFileError(
+                f"the columns {listed(found)} have values that are no numbers: encode them as numbers, or "
+                f"leave the columns out with {leave_out(list(found))}", self.path,
+            )  # fmt: skip
 
     def block(self, table: Any) -> RawBlock:
         X = np.empty((table.num_rows, len(self.features)))
@@ -137,8 +168,8 @@ class _Columns:
         column, kinds = _decoded(table.column(name)), pyarrow.types
         if name.startswith("__index_level_"):
             raise DataFileError(
-                f"the column {name!r} is the row index of a data frame: leave it out with drop=[{name!r}] "
-                f"(--drop {name})", self.path,
+                f"the column {name!r} is the row index of a data frame: leave it out with "
+                f"{leave_out([name])}", self.path,
             )  # fmt: skip
         if column.null_count:
             raise DataFileError(
@@ -147,11 +178,6 @@ class _Columns:
             )  # fmt: skip
         if kinds.is_decimal(column.type):
             column = column.cast(pyarrow.float64())
-        if not any(test(column.type) for test in (kinds.is_integer, kinds.is_floating, kinds.is_boolean)):
-            raise DataFileError(
-                f"the column {name!r} has values of type {column.type}, which are no numbers: encode them as "
-                f"numbers, or leave the column out with drop=[{name!r}] (--drop {name})", self.path,
-            )  # fmt: skip
         numbers: NDArray[np.float64] = column.to_numpy().astype(np.float64)
         wrong = np.flatnonzero(~np.isfinite(numbers))
         if wrong.size:

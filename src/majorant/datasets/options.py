@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -9,9 +12,9 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from majorant.errors import DataFileError, MajorantError
-from majorant.text import first_duplicate
+from majorant.text import did_you_mean, first_duplicate
 
-__all__ = ["ReadOptions", "ReadResult", "choose_columns", "reason"]
+__all__ = ["ReadOptions", "ReadResult", "choose_columns", "find_column", "leave_out", "listed", "reason"]
 
 LABEL_NAMES = ("label", "target", "class", "y")
 """Columns that are labels unless told otherwise."""
@@ -78,7 +81,7 @@ def choose_columns(
 
 def _choose(places: Mapping[str, int], options: ReadOptions) -> tuple[int | None, list[int]]:
     names = list(places)
-    dropped = {_position(places, column, "to drop") for column in options.drop}
+    dropped = {_position(places, column, " to drop") for column in options.drop}
     label = _find_label(places, options)
     if options.columns is not None:
         return label, _columns_by_name(options.columns, places, label, dropped)
@@ -89,7 +92,9 @@ def _choose(places: Mapping[str, int], options: ReadOptions) -> tuple[int | None
         raise DataFileError("there is no column of features")
     for j in features:
         if not names[j]:
-            raise DataFileError(f"column {j + 1} has no name: give it one, or leave it out with drop=[{j}]")
+            raise DataFileError(
+                f"column {j + 1} has no name: give it one, or leave it out with drop=[{j}] (--drop '\"\"')"
+            )
     return label, features
 
 
@@ -101,7 +106,7 @@ def _columns_by_name(
     if missing:
         others = f" (nor {len(missing) - 1} other{'s' if len(missing) > 2 else ''})" * (len(missing) > 1)
         raise DataFileError(
-            f"there is no column {missing[0]!r}{others}, which is needed; the columns are {_listed(places)}"
+            f"there is no column {missing[0]!r}{others}, which is needed{_known(missing[0], places)}"
         )
     for name in columns:
         if places[name] == label or places[name] in dropped:
@@ -114,16 +119,16 @@ def _find_label(places: Mapping[str, int], options: ReadOptions) -> int | None:
     if options.label is not None:
         if isinstance(options.label, str) and options.label not in places and not options.labelled:
             return None
-        return _position(places, options.label, "for the labels")
+        return _position(places, options.label, " for the labels")
     taken = options.columns or ()
     candidates = [name for name in places if name.lower() in LABEL_NAMES and name not in taken]
     if len(candidates) > 1:
         raise DataFileError(
-            f"the labels may be in any of the columns {_listed(candidates)}: say which with label= (--label)"
+            f"the labels may be in any of the columns {listed(candidates)}: say which with label= (--label)"
         )
     if not candidates and options.labelled:
         raise DataFileError(
-            f"which column has the labels? Say so with label= (--label); the columns are {_listed(places)}"
+            f"which column has the labels? Say so with label= (--label); the columns are {listed(places)}"
         )
     return places[candidates[0]] if candidates else None
 
@@ -132,14 +137,35 @@ def _position(places: Mapping[str, int], column: str | int, purpose: str) -> int
     """Where a column is; a number counts from 0, or from the last column, -1, backwards."""
     if isinstance(column, str):
         if column not in places:
-            raise DataFileError(f"no column {column!r} {purpose}; the columns are {_listed(places)}")
+            raise DataFileError(f"no column {column!r}{purpose}{_known(column, places)}")
         return places[column]
     if not -len(places) <= column < len(places):
         raise DataFileError(f"there is no column {column}: they are numbered 0 to {len(places) - 1}")
     return column % len(places)
 
 
-def _listed(names: Iterable[str]) -> str:
+def find_column(names: Sequence[str], column: str | int, path: str) -> int:
+    """Where a column is; an error if there is no such column."""
+    try:
+        return _position({name: j for j, name in enumerate(names)}, column, "")
+    except DataFileError as error:
+        raise DataFileError(str(error), path) from None
+
+
+def leave_out(names: Sequence[str]) -> str:
+    """How to leave columns out: the argument of `read`, and in parentheses the option of commands."""
+    words = io.StringIO()
+    csv.writer(words, lineterminator="").writerow(names)
+    return f"drop={list(names)!r} (--drop {shlex.quote(words.getvalue())})"
+
+
+def _known(column: str, names: Iterable[str]) -> str:
+    """The end of a message about an unknown column."""
+    hint = did_you_mean(column, names)
+    return f"{hint} The columns are {listed(names)}" if hint else f"; the columns are {listed(names)}"
+
+
+def listed(names: Iterable[str]) -> str:
     """Names for a message, not too many of them."""
     shown = [repr(name) for name in names]
     return ", ".join(shown[:20]) + (f" and {len(shown) - 20} more" if len(shown) > 20 else "")

@@ -14,7 +14,8 @@ import math
 import re
 from array import array
 from collections.abc import Iterator
-from itertools import chain
+from contextlib import suppress
+from itertools import chain, islice
 from operator import itemgetter
 from typing import NoReturn
 
@@ -22,13 +23,15 @@ import numpy as np
 
 from majorant.datasets.content import Content
 from majorant.datasets.labels import labels_from_text
-from majorant.datasets.options import ReadOptions, ReadResult, choose_columns
+from majorant.datasets.options import ReadOptions, ReadResult, choose_columns, leave_out, listed
 from majorant.errors import DataFileError
 from majorant.text import DECIMAL
 
-__all__ = ["read_text_table"]
+__all__ = ["read_records", "read_text_table"]
 
 _COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?")
+LOOK_AHEAD = 1000
+"""Rows after the first one with text instead of a number in which other columns with text are found."""
 _MISSING = ("", "na", "nan", "null", "none", "n/a", "?")
 
 
@@ -42,6 +45,17 @@ def read_text_table(content: Content, options: ReadOptions, separator: str) -> R
         if "unexpected end" in message:
             message = "a quotation mark is opened and not closed"
         raise DataFileError(f"not a well-formed table: {message}", records.path, records.line) from None
+
+
+def read_records(content: Content, header: bool, separator: str) -> tuple[list[str], Iterator[list[str]]]:
+    """The names of the columns, and the fields of each row that `read_text_table` returns."""
+    records = _Records(content, separator)
+    first = next(records, None)
+    if first is None:
+        raise DataFileError("there are no rows in this file", records.path)
+    names = _names(first, records, ReadOptions(label=0, header=header))
+    rows = records if header else chain([first], records)
+    return names, (row or [""] for row in rows if len(row) == len(names) or len(names) == 1)
 
 
 def _read(records: _Records, options: ReadOptions) -> ReadResult:
@@ -114,12 +128,31 @@ def _check_numbers(row: list[str], features: list[int], names: list[str], record
                     f"{shown} is not a number: if semicolons separate the fields, there must be no comma in "
                     "the first line, and a decimal point in numbers", j,
                 )  # fmt: skip
-            records.fail(
-                f"{shown} is not a number: encode the column as numbers, or leave it out with "
-                f"drop=[{names[j]!r}] (--drop {names[j]})", j,
-            )  # fmt: skip
+            _fail_for_text(row, j, features, names, records, shown)
         if not math.isfinite(float(text)):
             records.fail(f"{shown} is too large for a float64", j)
+
+
+def _fail_for_text(
+    row: list[str], first: int, features: list[int], names: list[str], records: _Records, shown: str
+) -> NoReturn:
+    """Name all columns with text in place of numbers, in this row and some that follow."""
+    place = records.place_of(first)
+    found = {first}
+    with suppress(csv.Error, DataFileError):
+        for later in chain([row], islice(records, LOOK_AHEAD)):
+            found |= {j for j in features if j < len(later) and _is_text(later[j].strip())}
+    others = [names[j] for j in features if j in found and j != first]
+    if others:
+        what = f", nor are values of {listed(others)}: encode these columns as numbers, or leave them out"
+    else:
+        what = ": encode the column as numbers, or leave it out"
+    columns = [names[j] for j in features if j in found]
+    raise DataFileError(f"{shown} is not a number{what} with {leave_out(columns)}", records.path, *place)
+
+
+def _is_text(field: str) -> bool:
+    return field.lower() not in _MISSING and not DECIMAL.fullmatch(field) and not _COMMA.fullmatch(field)
 
 
 class _Records(Iterator[list[str]]):
@@ -168,9 +201,13 @@ class _Records(Iterator[list[str]]):
         """Raise an error about a field of the last record, or all of it."""
         if field is None:
             raise DataFileError(message, self.path, self.line)
+        raise DataFileError(message, self.path, *self.place_of(field))
+
+    def place_of(self, field: int) -> tuple[int, int]:
+        """Line and column of a field of the last record."""
         before = _before_field("".join(self._lines), field, self.separator)
         *ended, within = re.split("\r\n|\r|\n", before)
-        raise DataFileError(message, self.path, self.line + len(ended), _bytes(within) + 1)
+        return self.line + len(ended), _bytes(within) + 1
 
 
 def _separator_of(line: str) -> str:

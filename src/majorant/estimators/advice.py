@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -113,6 +113,20 @@ def _wide(what: str, low: ArrayLike, high: ArrayLike | None = None) -> list[str]
 def _weight_range(block: Block) -> tuple[float, float]:
     """The smallest weight that is not zero, and the largest."""
     return float(np.min(block.s[block.s > 0.0], initial=np.inf)), float(np.max(block.s, initial=0.0))
+
+
+def interruption(model: Any) -> str | None:
+    """What Ctrl-C has left of a fitted model, as a sentence; None if the fit was not interrupted."""
+    if getattr(model, "status_", None) is not Status.INTERRUPTED:
+        return None
+    histories = getattr(model, "history_", None)
+    if isinstance(histories, list):
+        begun = sum(bool(len(history)) for history in histories)
+        return (
+            f"The fit was interrupted: {begun} of {len(histories)} classes were begun, the others are not "
+            "trained."
+        )
+    return "The fit was interrupted: the last iterate is kept, which is not the minimum."
 
 
 def severity(result: Result) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
@@ -9,9 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from majorant.estimators.advice import interruption
 from majorant.estimators.sources import is_on_dask
 from majorant.estimators.validation import refuse_lazy
 from majorant.rows.sources import RawBlock, Source
@@ -60,6 +63,7 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
             With two classes, positive for the second; with more, the largest is the class predicted.
         """
         check_is_fitted(self)
+        self._warn_if_interrupted()
         if is_on_dask(X):
             from majorant.estimators.clusters import predicted_lazily
 
@@ -74,6 +78,10 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
             return self._scores(rows, self.support_)
         X = validate_data(self, X, accept_sparse="csr", accept_large_sparse=True, reset=False, dtype=FLOATS)
         return self._scores(X)
+
+    def _warn_if_interrupted(self) -> None:
+        if text := interruption(self):
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
     def _columns_in_use(self, X: Any) -> Any:
         """The columns of a data frame that the model uses, if the frame has these and none that are unknown.
@@ -133,6 +141,7 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
         """
         if not isinstance(X, Source):
             return float(super().score(X, y, sample_weight))
+        self._warn_if_interrupted()
         right = total = 0.0
         for part, labels, weight in self._blocks(X):
             if labels is None:

@@ -6,6 +6,7 @@ Which format a file has is told by its first bytes.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -144,7 +145,7 @@ def kind_of(path: str | os.PathLike[str]) -> Kind | None:
     """
     try:
         with open(path, "rb") as file:
-            return _kind(file.read(_LONGEST_HEAD))
+            return kind_of_bytes(file.read(_LONGEST_HEAD))
     except (OSError, ValueError):
         return None
 
@@ -154,8 +155,8 @@ def load_any(path: str | os.PathLike[str]) -> SparseSVC | SparseSVCCV:
 
     Parameters
     ----------
-    path : path
-        Read once, from its beginning to its end: it may be a pipe.
+    path : path or "-"
+        Read once, from its beginning to its end: it may be a pipe; "-" is standard input.
 
     Returns
     -------
@@ -176,7 +177,7 @@ def load_described(path: str | os.PathLike[str]) -> tuple[SparseSVC | SparseSVCC
 
     with naming(path):
         data = read_limited(path)
-        match _kind(data[:_LONGEST_HEAD]):
+        match kind_of_bytes(data):
             case "liblinear":
                 return liblinear.model_from_bytes(data), None
             case "onnx":
@@ -196,14 +197,16 @@ def _parsed(data: bytes) -> Any:
     for heads, message in _OTHER_FILES.items():
         if data.startswith(heads):
             raise ModelFileError(message)
-    if _kind(data[:_LONGEST_HEAD]) == "onnx":
+    if kind_of_bytes(data) == "onnx":
         raise ModelFileError("this is a graph of ONNX: use majorant.persistence.from_onnx")
     if not data.strip():
         raise ModelFileError("it is empty")
     return strict.parse(data)
 
 
-def _kind(head: bytes) -> Kind | None:
+def kind_of_bytes(data: bytes) -> Kind | None:
+    """Of which format a model file seems to be, by its content or the beginning of its content."""
+    head = data[:_LONGEST_HEAD]
     if head.startswith(LIBLINEAR_HEAD):
         return "liblinear"
     if len(head) > 2 and head[0] == _ONNX_FIRST and head[1] < 128 and head[2] in _ONNX_SECOND:
@@ -214,7 +217,7 @@ def _kind(head: bytes) -> Kind | None:
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
     """Let errors about the content of a file begin with its name."""
-    name = os.fspath(path)
+    name = "<stdin>" if os.fspath(path) == "-" else os.fspath(path)
     try:
         yield
     except ModelFileError as error:
@@ -226,10 +229,13 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def read_limited(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file that is not larger than model files are."""
+    """The content of a file that is not larger than model files are; "-" is standard input."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(strict.MAX_BYTES + 1)
+        if os.fspath(path) == "-":
+            data = sys.stdin.buffer.read(strict.MAX_BYTES + 1)
+        else:
+            with open(path, "rb") as file:
+                data = file.read(strict.MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ModelFileError(f"it cannot be read ({reason})") from None
