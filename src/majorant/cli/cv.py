@@ -45,6 +45,10 @@ def cv(
         ),
     ] = "best",
     scoring: Scoring = "accuracy",
+    max_features: Annotated[
+        int | None,
+        typer.Option(min=1, help="The largest number of features of the model.", rich_help_panel=MODEL),
+    ] = None,
     fitting: PenaltyOptions,
     memory: Memory = None,
     writing: ModelOptions,
@@ -67,11 +71,12 @@ def cv(
         "ratio": ratio,
         "selection": selection,
         "scoring": scoring,
+        "max_features": max_features,
         "cv": FoldsByPlace(folds, fitting.seed) if memory is None else folds,  # the same rows in each
         "verbose": int(answering.talkative),
     }
     fitting.check_parameters(SparseSVCCV, parameters)
-    job = Job.prepare(data, target, writing, reading, output, standardize=fitting.standardize, memory=memory)
+    job = Job.prepare(data, target, writing, reading, output, memory=memory)
     check_score(scoring, job.data.labels)
     estimator = SparseSVCCV(**parameters, **fitting.parameters(job.data.labels))
     interrupted = job.fit(estimator, output)

@@ -144,6 +144,7 @@ class PenaltyOptions:
             "penalty": self.penalty_name,
             "delta": self.delta,
             "eta": self.eta,
+            "standardize": self.standardize,
             "fit_intercept": self._fit_intercept,
             "class_weight": None if labels is None else weights_by_class(self.class_weight, labels),
             "multi_class": self.multi_class,

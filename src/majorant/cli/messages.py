@@ -26,6 +26,7 @@ OPTIONS = {
     "scoring": "--scoring",
     "selection": "--selection",
     "solver": "--solver",
+    "standardize": "--standardize",
     "tol": "--tol",
 }
 """The option that sets each argument."""
@@ -40,6 +41,8 @@ _BARE = re.compile(rf"(?<![\w'\"./-])({'|'.join(BARE)})(?![\w'\"/-]|\.\w)")
 _PHRASES = (
     (re.compile(r"\blam="), "lam "),  # of a model on a path, which has no option of its own
     (re.compile(r"\(ratio\)"), "(--ratio)"),
+    (re.compile(r"\ba smaller ratio\b"), "a smaller --ratio"),
+    (re.compile(r"\bstandardize=True\b"), "--standardize"),
     (re.compile(r"\b(product of )?sample_weight( and class_weight)?\b"), "--class-weight"),
     (re.compile(r"\b([Ss])tandardise the features\b"), r"\1tandardise the features (--standardize)"),
     (

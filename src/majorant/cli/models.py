@@ -44,23 +44,13 @@ class Model:
         self.feature_names: tuple[str, ...] | None = None if names is None else tuple(map(str, names))
 
     @classmethod
-    def trained(
-        cls,
-        estimator: Estimator,
-        feature_names: tuple[str, ...] | None,
-        deviations: NDArray[Any] | None = None,
-    ) -> Model:
-        """A model that was trained on features of these names.
-
-        `deviations` are what the features were divided by, if they were.
-        """
+    def trained(cls, estimator: Estimator, feature_names: tuple[str, ...] | None) -> Model:
+        """A model that was trained on features of these names."""
         if feature_names is not None:
             import numpy as np
 
             estimator.feature_names_in_ = np.array(feature_names, dtype=object)
-        model = cls(estimator)
-        model.deviations = deviations
-        return model
+        return cls(estimator)
 
     @classmethod
     def read(cls, path: Path, *sources: str | None) -> Model:
@@ -180,7 +170,13 @@ def counted_name(j: int) -> str:
 
 
 def _deviations(estimator: Estimator, origin: Provenance | None) -> NDArray[Any] | None:
-    """What the features were divided by, as a model file has it: of those in use; 0 for the others."""
+    """The standard deviations of the features, if the model was standardised.
+
+    Files of version 1 have those of the features in use; the others are 0 here.
+    """
+    scale: NDArray[Any] | None = getattr(estimator, "scale_", None)
+    if scale is not None:
+        return scale
     if origin is None or origin.deviations is None or len(origin.deviations) != len(estimator.support_):
         return None
     import numpy as np

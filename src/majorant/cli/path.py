@@ -17,7 +17,6 @@ from majorant.cli.grouped import grouped
 from majorant.cli.help import MODEL
 from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
-from majorant.cli.standardize import Standardizer
 from majorant.cli.training import timed_passes
 from majorant.cli.writing import check_output, write_or_rescue
 
@@ -56,15 +55,12 @@ def path(
 
     fitting.check_parameters(SparseSVC, {"max_features": max_features})
     rows = open_data(data, reading, output, memory=memory)
-    standardizer = Standardizer(rows, wanted=fitting.standardize)
-    X, y, _ = standardizer.scaled(rows).training_rows
+    X, y, _ = rows.training_rows
     with timed_passes(rows, output), output.relayed_warnings():
         estimators = sparse_svc_path(
             X, y, lambdas=points, ratio=ratio, max_features=max_features, verbose=int(answering.talkative),
             **fitting.parameters(rows.labels),
         ).models  # fmt: skip
-    for estimator in estimators:
-        standardizer.unscale(estimator)
     models = [Model.trained(estimator, rows.feature_names) for estimator in estimators]
     right = [count / rows.n_rows for count in rows.right(models)]
     facts = [_facts(model, share) for model, share in zip(models, right, strict=True)]

@@ -14,7 +14,6 @@ from majorant.cli.grouped import grouped
 from majorant.cli.help import LARGE_DATA, LIBLINEAR, MODEL
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.scoring import Scoring
-from majorant.cli.standardize import Standardizer
 from majorant.cli.training import Job
 from majorant.cli.writing import check_output, checked_outputs
 
@@ -94,7 +93,7 @@ def train(
 
     fitting.check_parameters(SparseSVC, parameters)
     saving = _checkpoint(checkpoint)
-    job = Job.prepare(data, target, writing, reading, output, standardize=fitting.standardize, memory=memory)
+    job = Job.prepare(data, target, writing, reading, output, memory=memory)
     estimator = SparseSVC(**parameters, **fitting.parameters(job.data.labels))
     interrupted = job.fit(estimator, output, saving)
     job.finish(estimator, output, interrupted=interrupted)
@@ -119,7 +118,6 @@ def _cross_validate(
     fitting.check_parameters(SparseSVC, parameters)
     rows = open_data(data, reading, output, memory=memory)
     estimator = SparseSVC(**parameters, **fitting.parameters(rows.labels))
-    rows = Standardizer(rows, wanted=fitting.standardize).scaled(rows)
     cross_validate(estimator, rows, folds, scoring, output)
 
 

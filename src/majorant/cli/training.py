@@ -18,7 +18,6 @@ from majorant.cli.data import CommandData, open_data
 from majorant.cli.models import Model
 from majorant.cli.output import Output
 from majorant.cli.scoring import Evaluation, show_metrics
-from majorant.cli.standardize import Standardizer
 from majorant.cli.writing import write_model, write_report
 from majorant.errors import MajorantError
 
@@ -44,7 +43,6 @@ class Job:
     test: CommandData | None
     target: Path
     options: ModelOptions
-    standardizer: Standardizer
 
     @classmethod
     def prepare(
@@ -55,7 +53,6 @@ class Job:
         reading: DataOptions,
         output: Output,
         *,
-        standardize: bool,
         memory: str | None,
     ) -> Job:
         """Open the data; `target` is what `checked_outputs` has returned."""
@@ -64,25 +61,20 @@ class Job:
         if options.test is not None:
             test = open_data(options.test, reading, output, memory=memory, what="test_data")
             _check_labels(data, test)
-        return cls(data, test, target, options, Standardizer(data, wanted=standardize))
+        return cls(data, test, target, options)
 
     def fit(self, estimator: Estimator, output: Output, saving: Checkpoint | None = None) -> bool:
         """Train; whether Ctrl-C ended it with a model to keep."""
         with timed_passes(self.data, output):
-            interrupted = fit(estimator, self.standardizer.scaled(self.data), output, saving)
-        self.standardizer.unscale(estimator)
-        return interrupted
+            return fit(estimator, self.data, output, saving)
 
     def finish(self, estimator: Estimator, output: Output, *, interrupted: bool) -> None:
         """Write the model, then score it and write its report; after Ctrl-C the model alone.
 
         The model comes first, so that an error in what follows does not lose it.
         """
-        model = Model.trained(estimator, self.data.feature_names, self.standardizer.deviations)
-        write_model(
-            model, self.data, self.target, output,
-            standardized=self.standardizer.wanted, force=self.options.force,
-        )  # fmt: skip
+        model = Model.trained(estimator, self.data.feature_names)
+        write_model(model, self.data, self.target, output, force=self.options.force)
         if not interrupted:
             test = None if self.test is None else self.test.columns_of(model, output)
             self._score(model, test, output)
@@ -109,7 +101,7 @@ class Job:
         quick = output.facts["seconds"] - output.facts["compile_seconds"] < QUICK
         write_report(
             model, self.data, self.options.report, output, force=self.options.force, test=test,
-            path_result=pictured_path(model.estimator, self.data, self.standardizer) if quick else None,
+            path_result=pictured_path(model.estimator, self.data) if quick else None,
         )  # fmt: skip
 
 
@@ -221,7 +213,7 @@ def compiling(X: Any) -> Iterator[Compiled]:
         measured.seconds = float(timer.duration)
 
 
-def pictured_path(estimator: Estimator, data: CommandData, standardizer: Standardizer) -> StrengthPath | None:
+def pictured_path(estimator: Estimator, data: CommandData) -> StrengthPath | None:
     """Models of the same kind for other strengths, down to that of the model at least; for the report."""
     import numpy as np
 
@@ -229,16 +221,16 @@ def pictured_path(estimator: Estimator, data: CommandData, standardizer: Standar
 
     if estimator.penalty == "none" or not estimator.lam_ > 0.0:
         return None
-    shared = ("penalty", "delta", "eta", "solver", "fit_intercept", "class_weight", "multi_class", "max_iter")
+    shared = (
+        "penalty", "delta", "eta", "standardize", "solver", "fit_intercept", "class_weight", "multi_class",
+        "max_iter",
+    )  # fmt: skip
     parameters = {name: getattr(estimator, name) for name in shared} | {"tol": PICTURED_TOL}
-    X, y, _ = standardizer.scaled(data).training_rows
+    X, y, _ = data.training_rows
     strongest = lambda_max(X, y, **parameters)
     if not (np.isfinite(strongest) and strongest > 0.0):
         return None  # a ridge has no strength that makes all coefficients zero
     strengths = np.geomspace(strongest, min(estimator.lam_, 1e-2 * strongest), PICTURED)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        path = sparse_svc_path(X, y, lambdas=strengths, **parameters)
-    for model in path.models:
-        standardizer.unscale(model)
-    return path
+        return sparse_svc_path(X, y, lambdas=strengths, **parameters)

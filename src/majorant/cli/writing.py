@@ -124,16 +124,11 @@ def _written_elsewhere(name: str, write: Callable[[Path], object]) -> Path | Non
     return None
 
 
-def write_model(
-    model: Model, data: Any, path: Path, output: Output, *, standardized: bool, force: bool
-) -> None:
+def write_model(model: Model, data: Any, path: Path, output: Output, *, force: bool) -> None:
     """The model to its file, with what it was trained on and how."""
     from majorant.persistence import Provenance, save_model
 
-    used = None if model.deviations is None else model.deviations[model.named.support_].tolist()
-    model.origin = Provenance.of(
-        model.named, data, command_words(), standardized=standardized, deviations=used
-    )
+    model.origin = Provenance.of(model.named, data, command_words())
     write_or_rescue(path, partial(save_model, model.named, provenance=model.origin, overwrite=force))
     output.facts["model"] = str(path)
     output.say(f"{model.selected}. Model written to {path}")

@@ -72,7 +72,8 @@ class Provenance:
         command : sequence of str, optional
             The command line.
         standardized : bool, optional
-            Whether the features were divided by their standard deviations while training.
+            Whether the features were divided by their standard deviations while training. By default, whether
+            the model has ``standardize=True``.
         deviations : sequence of float, optional
             These, of the features in use.
         """
@@ -87,7 +88,7 @@ class Provenance:
             certificate=certificate,
             command=None if command is None else list(command),
             versions={name: found for name in PACKAGES if (found := _version(name))},
-            standardized=standardized,
+            standardized=getattr(model, "standardize", None) if standardized is None else standardized,
             deviations=None if deviations is None else [float(deviation) for deviation in deviations],
             label_column=getattr(data, "label", None),
         )
