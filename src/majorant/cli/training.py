@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from majorant.cli.arguments import DataOptions, ModelOptions
+from majorant.cli.calibration import calibrate, check_counts
 from majorant.cli.data import CommandData, open_data
 from majorant.cli.models import Model
 from majorant.cli.output import Output
@@ -60,6 +61,8 @@ class Job:
     ) -> Job:
         """Open the data; `target` is what `checked_outputs` has returned."""
         data = open_data(source, reading, output, memory=memory)
+        if options.calibrate is not None:
+            check_counts(data)
         test = None
         if options.test is not None:
             test = open_data(options.test, reading, output, memory=memory, what="test_data")
@@ -70,6 +73,10 @@ class Job:
         """Train; whether Ctrl-C ended it with a model to keep."""
         with timed_passes(self.data, output):
             interrupted = fit(estimator, self.standardizer.scaled(self.data), output, saving)
+        if self.options.calibrate is not None and not interrupted:
+            interrupted = not calibrate(
+                estimator, self.standardizer.scaled(self.data), self.options.calibrate, output
+            )
         self.standardizer.unscale(estimator)
         return interrupted
 

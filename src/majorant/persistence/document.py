@@ -9,7 +9,7 @@ tests/persistence/models.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -35,9 +35,13 @@ ESTIMATORS: dict[str, type[SparseSVC] | type[SparseSVCCV]] = {
 }
 
 
-def version_of(kind: type) -> int:
-    """The version of the files of an estimator: that of its latest parameter or attribute."""
-    attributes = stored_attributes(cv=_is_cv(kind))
+def version_of(kind: type, fitted: Container[str] | None = None) -> int:
+    """The version of the files of an estimator: that of its latest parameter or attribute.
+
+    A file that holds only the attributes `fitted` is of the version of the latest of these, so that older
+    versions of the package read it.
+    """
+    attributes = [one for one in stored_attributes(cv=_is_cv(kind)) if fitted is None or one.name in fitted]
     return max(
         [since(parameter) for parameter in declared(kind).values()] + [one.since for one in attributes]
     )
@@ -65,7 +69,7 @@ def document_of(
         "fitted": fitted_node(model, cv=_is_cv(kind)),
         "stream": stream_node(getattr(model, "_stream", None)),
     }
-    head = {"format": FORMAT, "version": version_of(kind)}
+    head = {"format": FORMAT, "version": version_of(kind, content["fitted"])}
     return {**head, "sha256": checksum({**head, **content}), **content}
 
 
