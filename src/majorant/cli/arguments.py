@@ -141,6 +141,15 @@ class ModelOptions:
     """What becomes of a model that was trained."""
 
     test: Test = None
+    calibrate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METHOD",
+            help="Fit probabilities to the decision values of held-out rows: sigmoid or isotonic.",
+            callback=one_of(("sigmoid", "isotonic")),
+            rich_help_panel=MODEL,
+        ),
+    ] = None
     report: Annotated[
         Path | None,
         typer.Option(

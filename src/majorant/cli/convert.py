@@ -90,6 +90,8 @@ def convert(
     else:
         model = Model.read(Path(source))
         model.warn_if_interrupted(output)
+        if model.calibration is not None and to != "majorant":
+            output.warn(f"the calibration is left out: {to} keeps no probabilities")
         _write_model(model, target, to, number or (), output, force=force)
     output.say(f"Written to {target} ({to})")
     output.finish(target=str(target), format=to)

@@ -54,6 +54,8 @@ def inspect(
         | ({} if known.deviations is None else {"effect": feature.effect})
         for feature in features
     ]
+    if known.calibration is not None:
+        output.facts["calibration"] = vars(known.calibration)
     output.finish(**known.summary, coefficients=coefficients, provenance=origin)
 
 
@@ -111,6 +113,9 @@ def _facts(model: Model) -> dict[str, str]:
         "intercept": ", ".join(f"{value:.6g}" for value in estimator.intercept_[:20]),
         "type": str(estimator.intercept_.dtype),
     }
+    if model.calibration is not None:
+        calibration = model.calibration
+        lines["probabilities"] = f"{calibration.method}, from the held-out rows of {calibration.folds} folds"
     if "status" in facts:
         lines |= {
             "convergence": facts["status"],

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from majorant.cli.data import CommandData
     from majorant.cli.output import Output
     from majorant.estimators import SparseSVC, SparseSVCCV
+    from majorant.estimators.calibration import Calibration
     from majorant.persistence import Provenance
 
     Estimator: TypeAlias = SparseSVC | SparseSVCCV
@@ -131,6 +132,11 @@ class Model:
         if self.origin.sha256 is None or data.sha256 is None:
             return None
         return self.origin.sha256 == data.sha256
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """How probabilities follow from decision values, if the model is calibrated."""
+        return getattr(self.estimator, "calibration_", None)
 
     def warn_if_interrupted(self, output: Output) -> None:
         """Warn of a model whose training ended with Ctrl-C."""

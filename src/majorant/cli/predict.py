@@ -89,6 +89,8 @@ def predict(
             output.facts["ids"] = names
     elif out is None and (as_table or not rows.counts):
         out = STDOUT  # what else could be wanted of rows without labels
+    import numpy as np
+
     evaluation, done = Evaluation(known.estimator.classes_.tolist()), 0
     with _written(out, force=force) as write, output.relayed_warnings():
         if out is not None and as_table:
@@ -96,16 +98,20 @@ def predict(
         for X, y, _ in blocks:
             values = known.scores(X)
             labels = known.decide(values)
+            probabilities = None if known.calibration is None else known.calibration.probabilities(values)
             if y is not None:
                 evaluation.add(y, values)
             if out is not None and as_table:
-                write(lines_of_table(labels, values, None if names is None else names[done:]))
+                columns = values if probabilities is None else np.column_stack([values, probabilities])
+                write(lines_of_table(labels, columns, None if names is None else names[done:]))
             elif out is not None:
                 write("".join(lines_of(labels, values if scores else None)))
             elif "labels" in output.facts:
                 output.facts["labels"] += labels.tolist()
                 if "scores" in output.facts:
                     output.facts["scores"] += values.tolist()
+                if probabilities is not None:
+                    output.facts.setdefault("probabilities", []).extend(probabilities.tolist())
             done += len(labels)
     if out not in (None, STDOUT):
         output.facts["predictions"] = str(out)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from majorant.cli.arguments import DataOptions, ModelOptions
+from majorant.cli.calibration import calibrate, check_counts
 from majorant.cli.data import CommandData, open_data
 from majorant.cli.models import Model
 from majorant.cli.output import Output
@@ -57,6 +58,8 @@ class Job:
     ) -> Job:
         """Open the data; `target` is what `checked_outputs` has returned."""
         data = open_data(source, reading, output, memory=memory)
+        if options.calibrate is not None:
+            check_counts(data)
         test = None
         if options.test is not None:
             test = open_data(options.test, reading, output, memory=memory, what="test_data")
@@ -66,7 +69,10 @@ class Job:
     def fit(self, estimator: Estimator, output: Output, saving: Checkpoint | None = None) -> bool:
         """Train; whether Ctrl-C ended it with a model to keep."""
         with timed_passes(self.data, output):
-            return fit(estimator, self.data, output, saving)
+            interrupted = fit(estimator, self.data, output, saving)
+        if self.options.calibrate is not None and not interrupted:
+            interrupted = not calibrate(estimator, self.data, self.options.calibrate, output)
+        return interrupted
 
     def finish(self, estimator: Estimator, output: Output, *, interrupted: bool) -> None:
         """Write the model, then score it and write its report; after Ctrl-C the model alone.

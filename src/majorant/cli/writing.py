@@ -73,11 +73,13 @@ def header_of_table(model: Model, id: str | None) -> str:
     """The first line of the predictions as CSV."""
     classes = model.estimator.classes_.tolist()
     scores = ["score"] if len(classes) == 2 else [f"score_{label}" for label in classes]
+    if model.calibration is not None:
+        scores += [f"probability_{label}" for label in classes]
     return _csv_line([*([] if id is None else [id]), "label", *scores])
 
 
 def lines_of_table(labels: NDArray[Any], values: NDArray[Any], ids: Sequence[str] | None) -> str:
-    """A line of CSV for every row: its name, if rows have names, its label and its scores."""
+    """A line of CSV for every row: its name, if rows have names, its label, its scores and probabilities."""
     rows = zip(labels.tolist(), values.reshape(len(labels), -1).tolist(), strict=True)
     return "".join(
         _csv_line([*([] if ids is None else [ids[k]]), label, *scores])

@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from majorant.estimators.advice import interruption
+from majorant.estimators.calibration import Calibration, is_calibrated
 from majorant.estimators.sources import is_on_dask
 from majorant.estimators.validation import refuse_lazy
 from majorant.rows.sources import RawBlock, Source
@@ -39,6 +41,7 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
     support_: NDArray[np.intp]
     n_features_in_: int
     lam_: float
+    calibration_: Calibration
     fit_intercept: bool
 
     def _coefficients(self) -> Matrix:
@@ -120,6 +123,33 @@ class LinearClassifier(ClassifierMixin):  # type: ignore[misc]
             lazily: NDArray[Any] = predicted_lazily(self.predict, X, 1, self.classes_.dtype)
             return lazily
         return self._decide(self.decision_function(X))
+
+    @available_if(is_calibrated)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """The probability of every class, for every row of X.
+
+        Only of a model that `majorant train --calibrate` has calibrated and `load_model` has read. In Python,
+        scikit-learn's `CalibratedClassifierCV` calibrates.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n_samples, n_features), or Source
+
+        Returns
+        -------
+        array (n_samples, n_classes)
+            The classes are in the order of `classes_`. The class that `predict` returns may be another one
+            than that of the largest probability, as in `CalibratedClassifierCV`'s classifier.
+        """
+        calibration: Calibration = self.calibration_
+        if is_on_dask(X):
+            from majorant.estimators.clusters import predicted_lazily
+
+            lazily: NDArray[Any] = predicted_lazily(
+                self.predict_proba, X, len(self.classes_), np.dtype(np.float64)
+            )
+            return lazily
+        return calibration.probabilities(self.decision_function(X))
 
     def _decide(self, scores: NDArray[Any]) -> NDArray[Any]:
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)

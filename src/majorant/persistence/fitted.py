@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from majorant.errors import ModelFileError
+from majorant.estimators.calibration import METHODS, Calibration
 from majorant.estimators.fitted import FITTED, Attribute
 from majorant.persistence import strict
 from majorant.persistence.arrays import (
@@ -30,7 +31,17 @@ from majorant.persistence.arrays import (
     table,
 )
 from majorant.persistence.parameters import Unavailable, parameter_node, read_parameter
-from majorant.persistence.strict import BY_ANNOTATION, COUNT, NUMBER, TEXT, Form, integer_between, list_of
+from majorant.persistence.strict import (
+    BY_ANNOTATION,
+    COUNT,
+    FINITE,
+    NUMBER,
+    TEXT,
+    Form,
+    integer_between,
+    list_of,
+    record,
+)
 from majorant.solvers import Solver
 from majorant.status import History, Record, Status
 
@@ -159,6 +170,33 @@ def _history(size: Size) -> Form:
     )
 
 
+CALIBRATION = {"method": TEXT, "folds": COUNT}
+
+
+def _calibration(size: Size) -> Form:
+    """A pair of lists for each row of `coef_`: the numbers of a curve."""
+    numbers = list_of(FINITE)
+    form = record(CALIBRATION | {"curves": list_of(list_of(numbers, 2), size.n_rows)})
+
+    def write(calibration: Calibration) -> Any:
+        return form.write(vars(calibration))
+
+    def read(node: Any, where: str) -> Calibration:
+        values = form.read(node, where)
+        curves = [(np.array(first), np.array(second)) for first, second in values["curves"]]
+        method = strict.one_of(values["method"], f"{where}.method", METHODS)
+        for position, (first, second) in enumerate(curves):
+            if len(first) != len(second) or not len(first) or (method == "sigmoid" and len(first) > 1):
+                raise ModelFileError(f"{where}.curves[{position}] has lists of another length than {method}")
+            steps = np.diff(first) > 0.0
+            rates = np.diff(second, prepend=0.0, append=1.0) >= 0.0
+            if method == "isotonic" and not (steps.all() and rates.all()):
+                raise ModelFileError(f"{where}.curves[{position}] must rise, with probabilities from 0 to 1")
+        return Calibration(method, values["folds"], curves)
+
+    return Form(write, read)
+
+
 LABELS = Form(partial(array_node, what="classes_"), _read_labels)
 SIZE = integer_between(1, strict.MAX_ENTRIES)
 
@@ -172,6 +210,7 @@ FORMS: dict[str, Form | Callable[[Size], Form]] = {
     ),
     "solver": Form(parameter_node, _read_solver),
     "intercept": lambda size: float_array("intercept_", size.n_rows, ("float64", "float32")),
+    "calibration": _calibration,
     "coefficients": _coefficients,
     "names": _names,
     "strengths": float_array("lambdas_"),
