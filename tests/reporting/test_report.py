@@ -1,8 +1,10 @@
 """The HTML report: complete, small, safe with any text, and right."""
 
 import base64
+import datetime
 import hashlib
 import html
+import pickle
 import re
 import warnings
 from functools import cache
@@ -13,22 +15,27 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn import metrics
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.datasets import make_classification
+from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 
+import majorant
 from majorant import SparseSVC, SparseSVCCV, load_model, report, save_model, sparse_svc_path
 from majorant.errors import MajorantError, OutputError
 from majorant.persistence import Provenance, from_liblinear, from_onnx, to_liblinear, to_onnx
 from majorant.potentials import Potential
 from majorant.reporting.charts.chart import spread
 from majorant.reporting.charts.scales import linear_scale, log_scale
-from majorant.reporting.context import ScoredRows
-from majorant.reporting.scores import MOST_STEPS, RESAMPLES, SEED, scores
+from majorant.reporting.context import AskedScore, ScoredRows
+from majorant.reporting.scores import area_interval, scores, wilson
 from majorant.reporting.text import number, plain_text, text_width, truncated, typeset
+from majorant.rows.sources import FunctionSource
 from tests.problems import all_examples
 
 HOSTILE = [
@@ -290,11 +297,46 @@ def test_provenance_in_words(binary):
     assert "12.5 (of the scaled problem)" in text
 
 
-def test_the_page_says_how_its_numbers_were_drawn(binary):
+def test_the_page_says_what_its_intervals_are(binary):
     text = report(*binary)
-    assert f"{RESAMPLES:,} bootstrap resamples of 120 training rows (seed {SEED})" in text
+    assert "With 95 % intervals for 120 training rows" in text
     assert "Pass X_test and y_test (on the command line, --test)" in text
-    assert "Missing values" not in text
+    y = binary[2]
+    largest = max(np.mean(y), 1 - np.mean(y))
+    assert f"has an accuracy of {largest:.3f}." in text
+
+
+def test_the_page_has_a_date_the_name_of_the_data_and_the_version(binary):
+    text = report(*binary, date=datetime.date(2031, 2, 3), provenance=Provenance(source="blood.csv"))
+    page = Page(text)
+    assert page.text["time"] == "2031-02-03"
+    assert page.text["h1" if "bdi" not in text else "bdi"].startswith("blood.csv")
+    assert f"majorant {majorant.__version__}</p>" in text
+    assert "SparseSVC on blood.csv" in text
+    assert "<bdi>named</bdi>" in report(*binary, data_name="named")
+    # The provenance tells the training data, and these rows are others.
+    other = report(*binary, provenance=Provenance(source="blood.csv"), trained_on=False)
+    assert "on blood.csv" not in other
+    today = Page(report(*binary)).text["time"]
+    assert abs(datetime.date.today() - datetime.date.fromisoformat(today)) <= datetime.timedelta(days=1)
+
+
+def test_a_source_names_the_data():
+    X, y = problem()
+    source = FunctionSource(lambda i: (X[60 * i : 60 * i + 60], y[60 * i : 60 * i + 60]), 2, 12)
+    source.name = "big.svm"
+    model = SparseSVC("l1", lam=5.0).fit(X, y)
+    assert "SparseSVC on big.svm" in report(model, source, y)
+    del source.name
+    assert "SparseSVC on 120 rows" in report(model, source, y)
+
+
+def test_convergence_is_a_tile_and_the_gap_a_detail(binary):
+    text = report(*binary)
+    assert "Converged ✓" in text
+    tiles = text[text.index('class="tiles"') : text.index("</dl>")]
+    assert "gap" not in tiles
+    assert "Not converged" in report(*_one_iteration())
 
 
 def _unpenalised():
@@ -473,6 +515,7 @@ def _all_refused():
     return {
         "unfitted": ((SparseSVC(), X, y), {}, "not fitted"),
         "unfitted pipeline": ((make_pipeline(StandardScaler(), SparseSVC()), X, y), {}, "not fitted"),
+        "unfitted search": ((GridSearchCV(SparseSVC(), {"lam": [1.0]}), X, y), {}, "no best_estimator_"),
         "another estimator": ((LogisticRegression().fit(X, y), X, y), {}, "LogisticRegression"),
         "features": ((model, X[:, :5], y), {}, "5 features"),
         "rows": ((model, X, y[:-1]), {}, "120 rows and y 119 labels"),
@@ -490,8 +533,8 @@ def _all_refused():
 
 
 REFUSED = [
-    "unfitted", "unfitted pipeline", "another estimator", "features", "rows", "names", "one name", "labels",
-    "test labels", "half a test set", "missing values", "no rows", "a path", "another path",
+    "unfitted", "unfitted pipeline", "unfitted search", "another estimator", "features", "rows", "names",
+    "one name", "labels", "test labels", "half a test set", "missing values", "no rows", "a path", "another path",
     "a pipeline without names",
 ]  # fmt: skip
 
@@ -543,39 +586,94 @@ def test_scores_are_those_of_scikit_learn(n_classes):
         assert found[name] == pytest.approx(value, abs=1e-12), name
 
 
-def test_intervals_are_those_of_resampled_rows():
-    rows = _rows(200, 2, 1)
-    rng = np.random.default_rng(5)
-    accuracy, area = [], []
-    right = rows.codes == rows.predicted
-    for _ in range(1500):
-        at = rng.integers(0, 200, 200)
-        accuracy.append(np.mean(right[at]))
-        values = rows.decision[at]
-        behind = values[rows.codes[at] == 0][:, None] - values[rows.codes[at] == 1]
-        area.append(np.mean((behind < 0) + 0.5 * (behind == 0)))
-    found = {score.name: score for score in scores(rows, None, ("a", "b"))}
-    for name, drawn in (("Accuracy", accuracy), ("ROC AUC", area)):
-        low, high = np.percentile(drawn, [2.5, 97.5])
-        assert found[name].low == pytest.approx(low, abs=0.012)
-        assert found[name].high == pytest.approx(high, abs=0.012)
-        assert found[name].low < found[name].value < found[name].high
+@pytest.mark.parametrize(("hits", "rows"), [(12, 12), (0, 5), (7, 9), (950, 1000), (0, 0)])
+def test_wilson_is_that_of_scipy(hits, rows):
+    low, high = wilson(np.array(hits), np.array(rows))
+    expected = stats.binomtest(hits, rows).proportion_ci(method="wilson") if rows else (0.0, 1.0)
+    assert (float(low), float(high)) == pytest.approx(tuple(expected), abs=1e-9)
 
 
-def test_many_different_scores_are_grouped_for_the_interval_only():
-    rows = ScoredRows(None, *_many_scores(), "test")
-    assert len(np.unique(rows.decision)) > MOST_STEPS
-    area = scores(rows, None, ("a", "b"))[-1]
-    exact = metrics.roc_auc_score(rows.codes, rows.decision)
-    assert area.value == pytest.approx(exact, abs=1e-12)
-    assert area.low < exact < area.high
-    assert area.high - area.low < 0.03
+def test_twelve_of_twelve_is_no_certainty():
+    codes = np.arange(12) % 2
+    found = {s.key: s for s in scores(ScoredRows(None, codes, 2.0 * codes - 1.0, "test"), None, ("a", "b"))}
+    assert (found["accuracy"].low, found["accuracy"].high) == pytest.approx((0.7575, 1.0), abs=1e-4)
+    for score in found.values():
+        assert score.value == score.high == 1.0
+        assert 0.5 < score.low < 0.9
 
 
-def _many_scores():
+def test_the_interval_of_an_area_solves_its_equation():
+    """Newcombe's |θ - area| = z √V(θ), and the mirrored area has the mirrored interval."""
+    low, high = area_interval(0.9, 15, 40)
+    for theta in (low, high):
+        variance = theta * (1 - theta) * (1 + 26.5 * ((1 - theta) / (2 - theta) + theta / (1 + theta))) / 600
+        assert abs(theta - 0.9) == pytest.approx(1.959964 * np.sqrt(variance), rel=1e-6)
+    assert area_interval(0.1, 15, 40) == pytest.approx((1 - high, 1 - low), abs=1e-9)
+    assert area_interval(1.0, 1, 1)[0] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("n", "priors", "distance", "at_least"),
+    [(12, [0.5, 0.5], 4.0, 0.85), (40, [0.8, 0.2], 3.0, 0.92), (60, [1 / 3] * 3, 2.0, 0.92),
+     (300, [0.05] * 20, 3.0, 0.92)],
+    ids=["few rows", "unequal", "three classes", "twenty classes"],
+)  # fmt: skip
+def test_intervals_cover_the_score_of_the_population(n, priors, distance, at_least):
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, 2, 20_000)
-    return codes, codes + rng.standard_normal(20_000)
+    n_classes = len(priors)
+
+    def found(n):
+        codes = rng.choice(n_classes, n, p=priors)
+        if n_classes == 2:
+            decision = (codes - 0.5) * distance + rng.standard_normal(n)
+        else:
+            decision = rng.standard_normal((n, n_classes))
+            decision[np.arange(n), codes] += distance
+        return scores(ScoredRows(None, codes, decision, "test"), None, tuple(map(str, range(n_classes))))
+
+    truth = {score.key: score.value for score in found(200_000)}
+    covered = {key: [] for key in truth}
+    for _ in range(300):
+        for score in found(n):
+            if score.has_interval:
+                assert score.low < score.high
+                covered[score.key].append(score.low <= truth[score.key] <= score.high)
+    for key, inside in covered.items():
+        assert np.mean(inside) >= at_least, key
+
+
+def test_the_first_score_is_the_accuracy_or_balanced_if_classes_are_unequal():
+    def first(n_first, n_second):
+        codes = np.repeat([0, 1], [n_first, n_second])
+        return scores(ScoredRows(None, codes, codes - 0.5, "test"), None, ("a", "b"))[0].key
+
+    assert first(50, 50) == first(60, 40) == first(40, 60) == "accuracy"
+    assert first(80, 20) == first(20, 80) == "balanced_accuracy"
+
+
+def test_the_first_score_is_the_one_of_the_cross_validation():
+    X, y = problem()
+    for scoring, name in (
+        ("roc_auc", "ROC AUC"), ("f1", "F1 for"), ("average_precision", "Average precision"),
+        (metrics.make_scorer(metrics.matthews_corrcoef), "Score asked for"),
+    ):  # fmt: skip
+        model = SparseSVCCV("l1", lambdas=3, cv=2, scoring=scoring).fit(X[:80], y[:80])
+        page = report(model, X[:80], y[:80], X_test=X[80:], y_test=y[80:])
+        tile = re.search(r"<dt>(.*?)</dt><dd class=\"value\">(.*?)</dd>", page.split("Features used")[1])
+        assert tile[1].startswith(name)
+        expected = metrics.check_scoring(model, scoring=scoring)(model, X[80:], y[80:])
+        assert tile[2] == f"{expected:.3f}"
+    source = FunctionSource(lambda i: (X[60 * i : 60 * i + 60], y[60 * i : 60 * i + 60]), 2, 12)
+    assert report(model, source, y).split("<main>")[0].count("Score asked for") == 1
+
+
+def test_a_scorer_that_fails_does_not_stop_the_report():
+    def scorer(model, X, y):
+        raise ValueError("needs groups")
+
+    rows = _rows(60, 2, 0)
+    asked = AskedScore("mine", scorer, SparseSVC().fit(np.eye(2), [0, 1]))
+    assert scores(rows, None, ("a", "b"), asked)[0].key == "accuracy"
 
 
 def test_rows_of_one_class_have_no_area_but_a_page(binary):
@@ -586,14 +684,70 @@ def test_rows_of_one_class_have_no_area_but_a_page(binary):
     assert "—" in text
 
 
-def test_no_mistake_is_no_certainty():
-    X = np.array([[-1.0], [1.0]] * 50)
-    y = np.array([0, 1] * 50)
-    model = SparseSVC("l1", lam=0.1).fit(X, y)
-    text = report(model, X, y, X_test=X, y_test=y)
-    assert "by the rule of three, up to 3.00\u00a0%" in text
-    assert "95\u00a0% interval 1.000" not in text
-    assert "rule of three" not in report(model, X, y)  # these rows are not new
+# What a notebook gets ---------------------------------------------------------------------------
+
+
+def test_a_report_is_short_in_a_notebook(binary, tmp_path):
+    path = tmp_path / "r.html"
+    made = report(*binary, path)
+    assert len(repr(made)) < 60 + len(str(path))
+    assert repr(made).startswith("<majorant report: ")
+    assert " KB" in repr(made)
+    assert str(path) in repr(made)
+    assert made.path == path
+    assert str(made) == made.html == path.read_text(encoding="utf-8")
+    assert type(str(made)) is str
+    assert report(*binary).path is None
+    again = pickle.loads(pickle.dumps(made))
+    assert (again, again.path) == (made, path)
+
+
+def test_a_notebook_shows_the_page_in_a_frame(binary):
+    made = report(*binary, title='"><script>alert(1)</script>')
+    (frame,) = Page(made._repr_html_()).elements
+    assert frame[0] == "iframe"
+    assert frame[1]["srcdoc"] == made.html
+    assert "allow-same-origin" not in frame[1]["sandbox"]
+
+
+# Searches ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["search", "pipeline in search", "search in pipeline", "several scores"])
+def test_a_report_of_a_search(kind):
+    X, y = problem()
+    grid = {"lam": [2.0, 20.0]}
+    if kind == "search":
+        model = GridSearchCV(SparseSVC("l1"), grid, cv=3)
+    elif kind == "pipeline in search":
+        inner = make_pipeline(StandardScaler(), SparseSVC("l1"))
+        model = GridSearchCV(inner, {"sparsesvc__lam": grid["lam"]}, cv=3, scoring="roc_auc")
+    elif kind == "search in pipeline":
+        model = make_pipeline(StandardScaler(), GridSearchCV(SparseSVC("l1"), grid, cv=3, scoring="roc_auc"))
+    else:
+        model = GridSearchCV(SparseSVC("l1"), grid, cv=3, scoring=["accuracy", "roc_auc"], refit="roc_auc")
+    model.fit(X[:80], y[:80])
+    text = report(model, X[:80], y[:80], X_test=X[80:], y_test=y[80:])
+    tile = re.search(r"<dt>(.*?)</dt><dd class=\"value\">(.*?)</dd>", text.split("Features used")[1])
+    asked = "accuracy" if kind == "search" else "roc_auc"
+    expected = metrics.get_scorer(asked)(model, X[80:], y[80:])
+    assert tile[1] == ("Accuracy" if kind == "search" else "ROC AUC")
+    assert tile[2] == f"{expected:.3f}"
+    assert "GridSearchCV, 2 candidates: " in text
+    assert ("coefficients of standardised features" in text) == ("pipeline" in kind)
+
+
+def test_standardised_features_are_called_so():
+    X, y = problem()
+    for steps, expected in (
+        ([StandardScaler()], True), ([PolynomialFeatures(2), StandardScaler()], True),
+        ([StandardScaler(), SelectKBest(k=5)], True), ([StandardScaler(with_std=False)], False),
+        ([StandardScaler(), PolynomialFeatures(2)], False), ([MinMaxScaler()], False), ([], False),
+    ):  # fmt: skip
+        model = make_pipeline(*steps, SparseSVC("l1", lam=2.0)).fit(X, y)
+        text = report(model, X, y)
+        assert ("coefficients of standardised features" in text) == expected
+        assert ("after MinMaxScaler" in text) == any(isinstance(step, MinMaxScaler) for step in steps)
 
 
 # Text, ticks, places ---------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from majorant.estimators.coef_norms import feature_norms
 from majorant.estimators.plots.data import most_frequent
-from majorant.reporting.context import ReportContext, ScoredRows
-from majorant.reporting.scores import Confusion, Score
-from majorant.reporting.text import NO_BREAK, number, percent, plain_text, share
+from majorant.reporting.context import ReportContext
+from majorant.reporting.scores import ClassRates, Confusion, Score
+from majorant.reporting.text import NO_BREAK, number, plain_text, share
 
 TableValues = dict[str, Any]
 
@@ -50,22 +50,27 @@ def make_bar(share: float, lowest: float = 0.0, highest: float = 1.0) -> Bar:
 # Scores ----------------------------------------------------------------------------------------
 
 
-def score_table(scores: tuple[Score, ...], rows: ScoredRows) -> TableValues:
-    """The table; the axis of all intervals ends at 1 and begins at the next tenth below all scores."""
-    lowest = min([0.9, *(x for score in scores for x in (score.low, score.value) if not math.isnan(x))])
-    floor = math.floor(10.0 * lowest) / 10.0
-    caution = ""
-    if scores[0].value == 1.0:
-        rule = f"; by the rule of three, up to {percent(min(3.0 / len(rows), 1.0))} of new rows may be"
-        caution = "No row is mistaken, so no resample has a mistake either, and the intervals tell nothing"
-        caution += f"{rule if rows.role == 'test' else ''}."
-    return {"rows": [_score_row(score, floor) for score in scores], "floor": f"{floor:g}", "caution": caution}
+def score_table(scores: tuple[Score, ...], context: ReportContext) -> TableValues:
+    """The table; the axis of all intervals ends at 1 and begins at the next tenth below all of them."""
+    floor = math.floor(10.0 * min([0.9, *(score.low for score in scores if score.has_interval)])) / 10.0
+    counts = np.bincount(context.evaluated.codes, minlength=len(context.classes))
+    largest = int(counts.argmax())
+    baseline = (
+        f"A model that always predicts “{plain_text(context.classes[largest], 40)}” has an accuracy of "
+        f"{share(float(counts[largest] / counts.sum()))}."
+    )
+    return {
+        "rows": [_score_row(score, floor) for score in scores],
+        "floor": f"{floor:g}",
+        "baseline": baseline,
+    }
 
 
 def _score_row(score: Score, floor: float) -> TableValues:
-    ends = (score.low, score.value, score.high)
-    known = not any(math.isnan(end) for end in ends)
-    low, value, high = (f"{100.0 * (end - floor) / (1.0 - floor):.1f}" for end in ends)
+    known = score.has_interval
+    low, value, high = (
+        f"{100.0 * (end - floor) / (1.0 - floor):.1f}" for end in (score.low, score.value, score.high)
+    )
     return {
         "name": score.name,
         "value": share(score.value),
@@ -85,8 +90,7 @@ MOST_CLASSES = 40
 def class_rows(context: ReportContext) -> list[TableValues]:
     """The first classes, as many as are readable, in the model's order."""
     n_classes = len(context.classes)
-    confusion = Confusion.of(context.evaluated, n_classes)
-    rates = [rate[0] for rate in confusion.rates(confusion.counts[None])]
+    rates = ClassRates.of(context.evaluated, n_classes)
     training = np.bincount(context.training.codes, minlength=n_classes)
     test = None if context.test is None else np.bincount(context.test.codes, minlength=n_classes)
     one_problem = len(context.coef) < n_classes  # two classes share one problem
@@ -98,7 +102,9 @@ def class_rows(context: ReportContext) -> list[TableValues]:
             "test": None if test is None else int(test[k]),
             "features": None if one_problem else int(np.count_nonzero(context.coef[k])),
             "intercept": "" if one_problem else number(context.model.intercept_[k], 4, sign=True),
-            **{name: share(rate[k]) for name, rate in zip(("precision", "recall", "f1"), rates, strict=True)},
+            "precision": share(rates.precision[k]),
+            "recall": share(rates.recall[k]),
+            "f1": share(rates.f1[k]),
         }
         for k in range(min(n_classes, MOST_CLASSES))
     ]
