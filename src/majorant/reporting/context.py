@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import get_scorer
@@ -26,7 +25,6 @@ from majorant.estimators.folds import PrecomputedDecision
 from majorant.estimators.plots.data import margins_of
 from majorant.reporting.text import plain_text
 from majorant.rows.sources import ArraySource, FunctionSource, Source
-from majorant.rows.stream import read_blocks
 from majorant.status import History, Vector
 
 # What sources are called that nobody has named.
@@ -142,6 +140,11 @@ class ReportContext:
         return origin_of(self.model)
 
     @property
+    def binary(self) -> bool:
+        """Whether there are two classes, which share one problem."""
+        return len(self.classes) == 2
+
+    @property
     def n_features(self) -> int:
         """The number of features of the model."""
         return int(self.coef.shape[1])
@@ -255,7 +258,8 @@ def _checked_deviations(given: Any, n_features: int) -> NDArray[np.float64] | No
 
 
 def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str, role: str) -> ScoredRows:
-    index = X.index if hasattr(X, "iloc") else None  # that of a data frame of pandas
+    index = X.index if hasattr(X, "iloc") else None  # only data frames of pandas have both
+    row_labels = None if index is None or type(index).__name__ == "RangeIndex" else list(index)
     try:
         if before is not None:
             X = before.transform(X)
@@ -271,8 +275,7 @@ def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str, role:
             f"X{suffix} has {len(decision)} rows and y{suffix} {len(labels)} labels: they must be as many"
         )
     codes = _codes(labels, last.classes_, f"y{suffix}")
-    numbered = index is None or type(index).__name__ == "RangeIndex"
-    return ScoredRows(X, codes, decision, role, None if numbered else list(index))
+    return ScoredRows(X, codes, decision, role, row_labels)
 
 
 def _codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.intp]:
@@ -291,17 +294,3 @@ def _codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np
 def _sentence(error: Exception) -> str:
     """The first sentence of an error message of scikit-learn."""
     return str(error).split("\n")[0].split(". ")[0].rstrip(".:")
-
-
-def density_and_storage(X: Any) -> tuple[float, str]:
-    """The share of entries that are not zero, and how X is stored; of a source by a pass over its blocks."""
-    blocks = (block.X for block in read_blocks(X)) if isinstance(X, Source) else (X,)
-    size = filled = 0
-    storage = ""
-    for block in blocks:
-        sparse = sp.issparse(block)
-        size += block.shape[0] * block.shape[1]
-        filled += block.count_nonzero() if sparse else int(np.count_nonzero(np.asarray(block)))
-        kind = np.dtype(block.dtype).name if sparse or isinstance(block, np.ndarray) else "table"
-        storage = f"{'sparse' if sparse else 'dense'} {kind}"
-    return float(filled / size) if size else 0.0, storage

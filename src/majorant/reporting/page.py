@@ -21,11 +21,15 @@ from majorant.estimators.path import Path
 from majorant.files import atomic_write, check_writable
 from majorant.persistence import Provenance
 from majorant.reporting.charts import figures
+from majorant.reporting.charts.classes import draw_features, draw_margins
+from majorant.reporting.charts.curves import draw_curves
 from majorant.reporting.context import ReportContext, make_context
+from majorant.reporting.features import LEAST_CORRELATION, survey_features
 from majorant.reporting.result import Report
 from majorant.reporting.scores import Score, scores
 from majorant.reporting.sentences import (
     certificate,
+    convergence_summary,
     data_facts,
     interval,
     potential_of,
@@ -38,7 +42,10 @@ from majorant.reporting.tables import (
     class_rows,
     coefficient_table,
     confusion_table,
+    correlated_rows,
     frequency_rows,
+    heat_map,
+    mistake_table,
     score_table,
 )
 from majorant.reporting.text import counted, number, plain_text, share, typeset
@@ -171,6 +178,7 @@ def _content(
     """The values of the template, by name."""
     before = None if context.test is None else context.training
     results = scores(context.evaluated, before, context.classes, context.asked)
+    survey = survey_features(context)
     convergence = [figures.draw_certificate(context), figures.draw_objective(context)]
     strengths = [] if path is None else [figures.draw_path(context, path)]
     if isinstance(context.model, SparseSVCCV):
@@ -181,12 +189,19 @@ def _content(
         "version": __version__,
         "summary": summary(context, results[0]),
         "tiles": _tiles(context, results[0]),
-        "data": data_facts(context),
+        "data": data_facts(context, survey),
         "classes": class_rows(context),
         "n_classes": len(context.classes),
         "convergence": [chart for chart in convergence if chart],
+        "convergence_summary": convergence_summary(context),
         "certificate": certificate(context),
         "coefficients": coefficient_table(context),
+        "heat_map": heat_map(context),
+        "correlated": correlated_rows(context, survey),
+        "n_correlated": len(survey.features),
+        "least_correlation": LEAST_CORRELATION,
+        "left_out": len(context.model.support_) < context.n_features,
+        "feature_charts": draw_features(context, survey),
         "standardized": context.standardized,
         "steps": plain_text(", then ".join(context.steps), 300),
         "intercept": number(context.model.intercept_[0], 4, sign=True),
@@ -198,7 +213,9 @@ def _content(
         "trained_on": context.trained_on,
         "n_evaluated": f"{len(context.evaluated):,}",
         "confusion": confusion_table(context),
-        "margins": figures.draw_margins(context),
+        "mistakes": mistake_table(context),
+        "margins": draw_margins(context),
+        "curves": draw_curves(context),
         "settings": settings(context),
         "provenance": provenance_facts(provenance),
         "versions": versions(),

@@ -15,9 +15,11 @@ from majorant import __version__
 from majorant.estimators.fitted import Origin
 from majorant.persistence import Provenance
 from majorant.potentials import Potential, make_potential
-from majorant.reporting.context import ReportContext, density_and_storage
+from majorant.reporting.context import ReportContext
+from majorant.reporting.features import FeatureSurvey
 from majorant.reporting.scores import Score
 from majorant.reporting.text import NO_BREAK, counted, number, plain_text, share
+from majorant.status import Certificate
 
 # No bound is claimed below the machine precision.
 EPSILON = sys.float_info.epsilon
@@ -58,6 +60,17 @@ def _training_state(context: ReportContext) -> str:
     return "converged" if context.model.converged_ else "not converged"
 
 
+def convergence_summary(context: ReportContext) -> str:
+    """How far from its minimum the objective is, in short."""
+    model = context.model
+    state = _training_state(context)
+    if context.origin is not Origin.FITTED:
+        return f"{state[0].upper()}{state[1:]}."
+    error, tol = Certificate(model.stationarity_, model.gap_).error, number(model.tol, 2)
+    name = "stationarity" if math.isnan(model.gap_) else "duality gap"
+    return f"{state[0].upper()}{state[1:]}: {name} {number(max(error, EPSILON), 2)}, tolerance {tol}."
+
+
 def certificate(context: ReportContext) -> str:
     """The distance of the model from the minimum, and the reason for its certainty."""
     model = context.model
@@ -96,15 +109,14 @@ def certificate(context: ReportContext) -> str:
 # Tables of names and values --------------------------------------------------------------------
 
 
-def data_facts(context: ReportContext) -> list[tuple[str, str]]:
+def data_facts(context: ReportContext, survey: FeatureSurvey) -> list[tuple[str, str]]:
     """The rows of the report, usually the training rows."""
-    density, storage = density_and_storage(context.training.X)
     facts = [
         (f"{context.training.role.capitalize()} rows", f"{len(context.training):,}"),
         ("Features", f"{context.n_features:,}"),
         ("Classes", f"{len(context.classes):,}"),
-        ("Entries that are not zero", f"{number(100.0 * density)} %"),
-        ("Stored as", storage),
+        ("Entries that are not zero", f"{number(100.0 * survey.density)} %"),
+        ("Stored as", survey.storage),
     ]
     if context.test is not None:
         facts.insert(1, ("Test rows", f"{len(context.test):,}"))
