@@ -4,6 +4,7 @@ import base64
 import datetime
 import hashlib
 import html
+import json
 import pickle
 import re
 import warnings
@@ -30,9 +31,10 @@ from majorant import SparseSVC, SparseSVCCV, load_model, report, save_model, spa
 from majorant.errors import MajorantError, OutputError
 from majorant.persistence import Provenance, from_liblinear, from_onnx, to_liblinear, to_onnx
 from majorant.potentials import Potential
-from majorant.reporting.charts.chart import spread
+from majorant.reporting.charts.chart import side_by_side, spread
 from majorant.reporting.charts.scales import linear_scale, log_scale
-from majorant.reporting.context import AskedScore, ScoredRows
+from majorant.reporting.context import AskedScore, ScoredRows, make_context
+from majorant.reporting.features import survey_features
 from majorant.reporting.scores import area_interval, scores, wilson
 from majorant.reporting.text import number, plain_text, text_width, truncated, typeset
 from majorant.rows.sources import FunctionSource
@@ -683,6 +685,241 @@ def test_rows_of_one_class_have_no_area_but_a_page(binary):
     text = report(model, X, y, X_test=X[only], y_test=y[only])
     assert "ROC AUC" in text
     assert "—" in text
+
+
+# Rows and features -----------------------------------------------------------------------------
+
+
+def _path_points(text, name):
+    """The numbers of the lines of a chart, in its own units."""
+    svg = re.search(rf'<svg[^>]*aria-labelledby="{name}-title".*?</svg>', text, flags=re.DOTALL)[0]
+    paths = re.findall(r'<path d="([^"]*)" class="line c0"/>', svg)
+    return [
+        np.array([[float(v) for v in p.split()] for p in re.split("[ML]", path)[1:]]) for path in paths
+    ], svg
+
+
+def test_the_curves_are_those_of_scikit_learn():
+    X, y = problem(n=60)
+    model = SparseSVC("l1", lam=20.0).fit(X[:30], y[:30])
+    text = report(model, X[:30], y[:30], X_test=X[30:], y_test=y[30:])
+    decision = model.decision_function(X[30:])
+    (points,), _ = _path_points(text, "roc")
+    false_rate, true_rate, _ = metrics.roc_curve(y[30:], decision)
+    # Both axes run from 0 to 1: the first point is (0, 0), the last (1, 1).
+    found = (points - points[0]) / (points[-1] - points[0])
+    np.testing.assert_allclose(found, np.column_stack([false_rate, true_rate]), atol=2e-3)
+    assert metrics.auc(found[:, 0], found[:, 1]) == pytest.approx(
+        metrics.roc_auc_score(y[30:], decision), abs=5e-3
+    )
+    (steps,), svg = _path_points(text, "precision-recall")
+    average = metrics.average_precision_score(y[30:], decision)
+    assert f"average precision {average:.3f}" in text
+    axis = re.search(r"M([\d.]+) ([\d.]+)H([\d.]+)\" class=\"rule axis\"", svg)
+    left, bottom, right = map(float, axis.groups())
+    recall, precision = (steps[:, 0] - left) / (right - left), (bottom - steps[:, 1]) / (bottom - 28.0)
+    assert metrics.auc(recall, precision) == pytest.approx(average, abs=5e-3)
+
+
+def test_curves_of_several_classes():
+    model, X, y = _ovr()
+    text = report(model, X, y)
+    area = metrics.roc_auc_score(y == 2, model.decision_function(X)[:, 2])
+    assert f"<bdi>2, area {area:.3f}</bdi>" in text
+    model, X, y = _many_classes()
+    text = report(model, X, y)
+    areas = [metrics.roc_auc_score(y == k, model.decision_function(X)[:, k]) for k in range(12)]
+    assert f"Mean area: {np.mean(areas):.3f}; lowest: {min(areas):.3f} (“{np.argmin(areas)}”)." in text
+
+
+def test_wrong_rows_are_listed_the_worst_first():
+    import pandas as pd
+
+    X, y = problem(n=200)
+    names = [f"patient {i}" for i in range(100, 300)]
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(12)], index=names)
+    model = SparseSVC("l1", lam=200.0).fit(frame, y)
+    decision = model.decision_function(frame)
+    wrong = np.flatnonzero((decision > 0) != y)
+    assert len(wrong) > 25
+    wrong = wrong[np.argsort(-np.abs(decision[wrong]), kind="stable")]
+    text = report(model, frame, y)
+    table = text[text.index('id="mistakes"') :]
+    cells = re.findall(r"<td[^>]*>(?:<bdi>)?(.*?)(?:</bdi>)?</td>", table[: table.index("</table>")])
+    rows = np.array(cells).reshape(-1, 5)
+    assert len(rows) == 25
+    assert rows[:, 0].tolist() == [str(i) for i in wrong[:25]]
+    assert rows[:, 1].tolist() == [names[i] for i in wrong[:25]]
+    assert rows[:, 2].tolist() == [str(y[i]) for i in wrong[:25]]
+    assert rows[:, 4].tolist() == [number(decision[i], sign=True, short=True) for i in wrong[:25]]
+    assert f"The worst 25 of {len(wrong)} training rows" in text
+    assert "patient" not in report(model, frame.reset_index(drop=True), y)
+
+
+def test_without_wrong_rows_there_is_no_list():
+    X = np.array([[-1.0], [1.0]] * 5)
+    y = np.array([0, 1] * 5)
+    assert "Wrong rows" not in report(SparseSVC("l1", lam=0.1).fit(X, y), X, y)
+
+
+def _survey(model, X, y):
+    return survey_features(make_context(model, X, y, None, None, None))
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "sparse", "source", "sparse source"])
+def test_the_survey_is_that_of_numpy(kind):
+    X, y = problem(n=300, p=40)
+    X = np.where(X > 0.5, X, 0.0) + (0.0 if "sparse" in kind else 1e4)
+    X[:, 30:] = X[:, :10] + 0.1 * X[:, 20:30]
+    model = SparseSVC("l1", lam=20.0).fit(X - X.mean(axis=0), y)
+    given = {
+        "dense": X, "float32": X.astype(np.float32), "sparse": sp.csc_array(X),
+        "source": FunctionSource(lambda i: (X[70 * i : 70 * i + 70], y[70 * i : 70 * i + 70]), 5, 40),
+        "sparse source": FunctionSource(
+            lambda i: (sp.csr_array(X[70 * i : 70 * i + 70]), y[70 * i : 70 * i + 70]), 5, 40
+        ),
+    }[kind]  # fmt: skip
+    survey = _survey(model, given, y)
+    assert survey.density == np.count_nonzero(X) / X.size
+    expected = model.support_[np.argsort(-np.abs(model.coef_[0, model.support_]))][:25]
+    assert survey.features.tolist() == expected.tolist()
+    np.testing.assert_allclose(survey.values, X[:, expected], rtol=1e-6)
+    assert survey.codes.tolist() == y.tolist()
+    correlations = np.corrcoef(X.T)
+    out = np.setdiff1d(np.arange(40), model.support_)
+    some = 0
+    for i, found in zip(survey.features, survey.correlated, strict=True):
+        strong = out[np.abs(correlations[i, out]) >= 0.5]
+        strong = strong[np.argsort(-np.abs(correlations[i, strong]))][:3]
+        assert [k for k, _ in found] == strong.tolist()
+        np.testing.assert_allclose([r for _, r in found], correlations[i, strong], atol=1e-4)
+        some += len(found)
+    assert some > 0
+
+
+def test_a_survey_of_many_rows_takes_evenly_chosen_ones(monkeypatch):
+    monkeypatch.setattr("majorant.reporting.features.MOST_ROWS", 50)
+    X, y = problem(n=120)
+    model = SparseSVC("l1", lam=5.0).fit(X, y)
+    source = FunctionSource(lambda i: (X[50 * i : 50 * i + 50], y[50 * i : 50 * i + 50]), 3, 12)
+    for rows in (X, source):
+        survey = _survey(model, rows, y)
+        np.testing.assert_array_equal(survey.values, X[::3][:, survey.features])
+        assert survey.codes.tolist() == y[::3].tolist()
+
+
+def test_a_constant_feature_has_no_correlation():
+    X, y = problem(p=12)
+    X[:, 5] = 7.1
+    X[:, 6] = 0.0
+    model = SparseSVC("l1", lam=5.0).fit(X, y)
+    model.coef_ = np.where(np.arange(12) == 5, 1.0, 0.0)[None]
+    assert _survey(model, X, y).correlated == [[]]
+
+
+def test_features_that_are_left_out_are_listed_with_their_correlation():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 4))
+    X[:, 1] = -X[:, 0] + rng.standard_normal(200)
+    y = (X[:, 0] > 0).astype(int)
+    model = SparseSVC("l1", lam=100.0, penalty_factor=[1.0, 9.0, 9.0, 9.0]).fit(X, y)
+    assert model.support_.tolist() == [0]
+    text = report(model, X, y, feature_names=["kept", "mirrored", "third", "fourth"])
+    r = np.corrcoef(X[:, 0], X[:, 1])[0, 1]
+    assert f'<bdi>mirrored</bdi> <span class="quiet">{number(r, 2)}</span>' in text
+    assert "No feature that is left out has a correlation of 0.5" in report(model, X[:, [0, 2, 2, 3]], y)
+    assert "Left out, but" not in report(SparseSVC("l2").fit(X, y), X, y)
+
+
+def _chart(text, name):
+    return re.search(rf'<svg[^>]*aria-labelledby="{name}-title".*?</svg>', text, flags=re.DOTALL)[0]
+
+
+def test_few_rows_are_dots_and_many_are_histograms():
+    X, y = problem(n=200)
+    model = SparseSVC("l1", lam=5.0).fit(X, y)
+    few = report(model, X, y, X_test=X[:49], y_test=y[:49])
+    assert _chart(few, "margins").count("h0") == 49
+    assert 'class="area' not in _chart(few, "margins")
+    many = report(model, X, y, X_test=X[:50], y_test=y[:50])
+    assert "h0" not in _chart(many, "margins")
+    assert 'class="area' in _chart(many, "margins")
+
+
+def test_features_by_class_are_dots_boxes_or_shares():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [40, 160])
+    names = ["continuous", "binary", "rare"]
+    X = np.column_stack([rng.standard_normal(200), rng.integers(3, 5, 200), rng.poisson(0.2, 200)])
+    X[:, 0] += y
+    model = SparseSVC("l2", lam=0.1).fit(X, y)
+    text = report(model, X, y, feature_names=names)
+    order = np.argsort(-np.abs(model.coef_[0])).tolist()
+    charts = [_chart(text, f"feature-{order.index(i)}") for i in range(3)]
+    assert charts[0].count("h0") == 40  # the small class, and the other one is a box
+    assert charts[0].count("thick") == 1
+    assert "where the value is 4, not 3" in charts[1]
+    assert "where the value is not zero" in charts[2]
+    for chart in charts[1:]:
+        assert chart.count("thick") == 2
+        assert "h0" not in chart
+
+
+def test_stacked_dots_do_not_overlap():
+    rng = np.random.default_rng(0)
+    places = np.sort(rng.uniform(0.0, 40.0, 30))
+    lanes = np.array(side_by_side(places.tolist(), 2.0, 30))
+    for lane in range(30):
+        assert np.all(np.diff(places[lanes == lane]) >= 2.0)
+    assert max(side_by_side([1.0] * 9, 2.0, 3)) == 2
+
+
+def test_many_classes_have_a_heat_map():
+    model, X, y = _many_classes()
+    names = [f"f{i}" for i in range(12)]
+    text = report(model, X, y, feature_names=names)
+    table = re.search(r'<table class="confusion compact heat">.*?</table>', text, flags=re.DOTALL)[0]
+    rows = re.findall(r'<tr><th scope="row"><bdi>(.*?)</bdi></th>(.*?)</tr>', table)
+    order = np.argsort(-np.linalg.norm(model.coef_, axis=0), kind="stable")
+    order = order[: len(model.support_)]
+    assert [name for name, _ in rows] == [names[i] for i in order]
+    power = np.floor(np.log10(np.abs(model.coef_).max())) - 1
+    for i, (_, row) in zip(order, rows, strict=True):
+        cells = re.findall(r'<td class="(.*?)">(.*?)</td>', row)
+        numbers = [int(cell.replace("−", "-")) for _, cell in cells]
+        assert numbers == np.round(model.coef_[:, i] / 10**power).astype(int).tolist()
+        shades = [shade[0] for shade, _ in cells]
+        assert shades == ["npm"[int(np.sign(w))] for w in model.coef_[:, i]]
+    assert "Strongest" not in text
+    assert "compact heat" not in report(*_ovr())  # whose table has the coefficients in columns
+
+
+def test_the_table_has_its_exact_numbers_for_the_csv():
+    for make in (_binary, _ovr, _many_classes, _cv):
+        model, X, y = make()
+        _, table = next(
+            found for found in Page(report(model, X, y)).elements if found[1].get("id") == "coefficient-table"
+        )
+        columns = json.loads(table["data-columns"])
+        rows = [a["data-values"] for tag, a in Page(report(model, X, y)).elements if "data-values" in a]
+        values = np.array([[float(value) for value in row.split(" ")] for row in rows])
+        n = len(model.coef_)
+        order = np.argsort(-np.linalg.norm(model.coef_, axis=0), kind="stable")[: len(rows)]
+        np.testing.assert_allclose(values[:, :n], model.coef_[:, order].T, rtol=1e-5)
+        expected = ["coefficient"] if n == 1 else [str(k) for k in range(n)]
+        frequency = make is _cv
+        assert columns == ["feature", *expected, *["share of folds"] * frequency]
+        if frequency:
+            np.testing.assert_allclose(values[:, -1], model.selection_frequency_[order], rtol=1e-5)
+
+
+def test_convergence_is_folded_away(binary):
+    text = report(*binary)
+    details = re.search(r"<details>(.*?)</details>", text, flags=re.DOTALL)[1]
+    assert details.count('class="chart"') == 2
+    assert "no coefficients whatsoever" in details
+    summary = re.search(r"<summary>(.*?)</summary>", details)[1]
+    assert summary.startswith("Converged: duality gap")
 
 
 # What a notebook gets ---------------------------------------------------------------------------
