@@ -360,7 +360,8 @@ def test_a_wide_table_says_so_until_its_end(driver, pages):
     visit(driver, pages["twenty"], width=400)
     state = (
         "return [...document.querySelectorAll('.scroll')].map(region =>"
-        " [region.scrollWidth > region.clientWidth + 1, !region.previousElementSibling.hidden, region.classList.contains('fade')])"
+        " [region.scrollWidth > region.clientWidth + 1, !region.previousElementSibling.hidden,"
+        " region.classList.contains('fade')])"
     )
     WebDriverWait(driver, 10).until(lambda d: all(a == b == c for a, b, c in d.execute_script(state)))
     regions = driver.execute_script(state)
