@@ -305,7 +305,7 @@ def test_the_page_says_what_its_intervals_are(binary):
     assert "Pass X_test and y_test (on the command line, --test)" in text
     y = binary[2]
     largest = max(np.mean(y), 1 - np.mean(y))
-    assert f"has an accuracy of {largest:.3f}." in text
+    assert f"has an accuracy of {largest:.3f} and a balanced accuracy of 0.500." in text
 
 
 def test_the_page_has_a_date_the_name_of_the_data_and_the_version(binary):

@@ -59,7 +59,8 @@ def score_table(scores: tuple[Score, ...], context: ReportContext) -> TableValue
     largest = int(counts.argmax())
     baseline = (
         f"A model that always predicts “{plain_text(context.classes[largest], 40)}” has an accuracy of "
-        f"{share(float(counts[largest] / counts.sum()))}."
+        f"{share(float(counts[largest] / counts.sum()))} and a balanced accuracy of "
+        f"{share(1.0 / np.count_nonzero(counts))}."
     )
     return {
         "rows": [_score_row(score, floor) for score in scores],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from majorant.estimators.plots.data import bin_edges
-from majorant.reporting.charts.chart import COLOURS, FONT, Chart, Figure, LegendEntry
+from majorant.reporting.charts.chart import COLOURS, DOT, FONT, Chart, Figure, LegendEntry
 from majorant.reporting.charts.scales import Scale, linear_scale
 from majorant.reporting.context import ReportContext
 from majorant.reporting.features import FeatureSurvey
@@ -167,5 +167,7 @@ def _draw_dots_and_boxes(chart: Chart, by_class: list[Vector], colours: list[str
         low, first, median, third, high = np.quantile(values, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist()
         chart.line([low, high], [middle, middle], colours[k])
         chart.line([first, third], [middle, middle], f"{colours[k]} thick")
-        chart.dot(median, middle, "hole", 2.6)
+        # A hole in the bar, or a dot if the bar is too short for a hole.
+        bar = float(chart.to_x(third) - chart.to_x(first))
+        chart.dot(median, middle, *(("hole", 2.6) if bar > DOT else (colours[k], 3.5)))
     return any(len(values) > most for values in by_class)
