@@ -380,8 +380,11 @@ def test_a_wide_table_says_so_until_its_end(driver, pages):
     assert left >= 0.0
 
 
-def test_names_are_not_broken_and_bars_have_a_width_on_a_phone(driver, pages):
-    visit(driver, pages["few"], width=390)
+@pytest.mark.parametrize("page", ["few", "cancer"])
+def test_names_are_not_broken_and_bars_have_a_width_on_a_phone(driver, pages, page):
+    visit(driver, pages[page], width=390)
+    region = "document.querySelector('.scroll')"
+    assert driver.execute_script(f"return {region}.scrollWidth <= {region}.clientWidth")
     rows = driver.execute_script(
         "return [...document.querySelectorAll('#coefficient-table tbody tr')].map(row => {"
         " const name = row.querySelector('bdi'), style = getComputedStyle(name);"
@@ -390,7 +393,7 @@ def test_names_are_not_broken_and_bars_have_a_width_on_a_phone(driver, pages):
     )
     assert len(rows) >= 4
     for name, lines, width in rows:
-        assert lines < 1.5, name
+        assert lines < (2.5 if " " in name else 1.5), name
         assert width >= 40.0
 
 
