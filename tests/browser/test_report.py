@@ -122,6 +122,8 @@ def visit(driver, path, width=1400, theme="light", scripts=True):
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
     driver.get(path.as_uri())
+    # A busy machine may still parse the page.
+    WebDriverWait(driver, 60).until(lambda d: d.execute_script("return document.readyState") == "complete")
 
 
 def visible_names(driver):

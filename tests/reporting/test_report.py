@@ -436,9 +436,9 @@ def test_the_policy_allows_the_one_style_and_the_one_script(binary):
 # Small, repeatable, whole ----------------------------------------------------------------------
 
 
-def test_fifty_thousand_features_and_twenty_classes():
+def test_62061_features_and_20_classes_fit_into_1_mb():
     rng = np.random.default_rng(0)
-    X = sp.random_array((60, 50_000), density=0.005, format="csr", rng=rng)
+    X = sp.random_array((60, 62_061), density=0.005, format="csr", rng=rng)
     y = np.arange(60) % 20
     model = SparseSVC(solver="adam", random_state=0).partial_fit(
         X, y, classes=np.arange(20)
@@ -863,6 +863,16 @@ def test_features_by_class_are_dots_boxes_or_shares():
     for chart in charts[1:]:
         assert chart.count("thick") == 2
         assert "h0" not in chart
+
+
+def test_rows_of_the_last_classes_only_have_charts():
+    X, y = problem(n=300, p=20)
+    y = np.arange(300) % 30
+    model = SparseSVC(solver="adam", random_state=0).partial_fit(X, y, classes=np.arange(30))
+    some = y >= 28
+    text = report(model, X[some], y[some])
+    for name in ("margins", "feature-0"):
+        assert re.findall(r'class="end">(\d+)<', _chart(text, name)) == ["28", "29"]
 
 
 def test_stacked_dots_do_not_overlap():

@@ -42,8 +42,8 @@ class ScoredRows:
     """w·x + β: (n_rows,) for two classes, (n_rows, n_classes) for more."""
     role: str
     """"training", "test", or "given": rows of which it is not known that the model was trained on them."""
-    labels: Sequence[Any] | None = None
-    """The row labels of a data frame, unless they are the numbers 0, 1, 2, …."""
+    row_names: Sequence[Any] | None = None
+    """The index of a data frame, unless that only counts the rows."""
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -259,7 +259,7 @@ def _checked_deviations(given: Any, n_features: int) -> NDArray[np.float64] | No
 
 def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str, role: str) -> ScoredRows:
     index = X.index if hasattr(X, "iloc") else None  # only data frames of pandas have both
-    row_labels = None if index is None or type(index).__name__ == "RangeIndex" else list(index)
+    row_names = None if index is None or type(index).__name__ == "RangeIndex" else list(index)
     try:
         if before is not None:
             X = before.transform(X)
@@ -275,7 +275,7 @@ def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str, role:
             f"X{suffix} has {len(decision)} rows and y{suffix} {len(labels)} labels: they must be as many"
         )
     codes = _codes(labels, last.classes_, f"y{suffix}")
-    return ScoredRows(X, codes, decision, role, row_labels)
+    return ScoredRows(X, codes, decision, role, row_names)
 
 
 def _codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.intp]:

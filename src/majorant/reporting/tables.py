@@ -159,11 +159,11 @@ def mistake_table(context: ReportContext) -> TableValues:
     return {
         "count": len(wrong),
         "binary": binary,
-        "has_labels": rows.labels is not None,
+        "has_names": rows.row_names is not None,
         "rows": [
             {
                 "row": f"{i:,}",
-                "label": "" if rows.labels is None else plain_text(rows.labels[i], 60),
+                "name": "" if rows.row_names is None else plain_text(rows.row_names[i], 60),
                 "actual": names[rows.codes[i]],
                 "predicted": names[predicted[i]],
                 "score": number(float(rows.decision[i] if binary else margins[i]), sign=True, short=True),
@@ -257,7 +257,7 @@ def _heat_cell(effect: float, largest: float, power: int) -> Cell:
 
 
 def correlated_rows(context: ReportContext, survey: FeatureSurvey) -> list[TableValues]:
-    """Selected features with features of much correlation that are left out."""
+    """Selected features, each with the left-out features that are correlated with it."""
     return [
         {
             "name": plain_text(context.names[i], 60),

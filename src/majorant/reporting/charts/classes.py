@@ -29,7 +29,7 @@ def draw_margins(context: ReportContext) -> Figure:
     """Dots for few rows, else a histogram for each class; of many classes, boxes."""
     rows = context.evaluated
     margins = rows.margins
-    present = [k for k in range(len(context.classes)) if np.any(rows.codes == k)]
+    present = np.unique(rows.codes).tolist()
     by_class = [margins[rows.codes == k] for k in present[:MOST_CLASSES]]
     names = [plain_text(context.classes[k]) for k in present[:MOST_CLASSES]]
     sentence = (
@@ -66,30 +66,25 @@ def draw_margins(context: ReportContext) -> Figure:
 
 def draw_features(context: ReportContext, survey: FeatureSurvey) -> list[Figure]:
     """The values of the features with the largest effects, by class."""
-    n_classes = min(len(context.classes), MOST_FEATURE_CLASSES)
-    return [
-        _draw_feature(context, survey, j, n_classes) for j in range(min(len(survey.features), MOST_FEATURES))
-    ]
+    return [_draw_feature(context, survey, j) for j in range(min(len(survey.features), MOST_FEATURES))]
 
 
-def _draw_feature(context: ReportContext, survey: FeatureSurvey, j: int, n_classes: int) -> Figure:
+def _draw_feature(context: ReportContext, survey: FeatureSurvey, j: int) -> Figure:
     values = survey.values[:, j]
-    present = [k for k in range(n_classes) if np.any(survey.codes == k)]
+    present = np.unique(survey.codes)[:MOST_FEATURE_CLASSES].tolist()
     by_class = [values[survey.codes == k] for k in present]
     names = [plain_text(context.classes[k]) for k in present]
     title = plain_text(context.names[survey.features[j]], 60)
     height = 34.0 if len(names) <= COLOURS else 17.0
     colours = _class_colours(len(names))
-    levels = np.unique(values[: 2 * MOST_DOTS])
-    levels = np.unique(values) if len(levels) <= 2 else levels
-    zeros = float(np.mean(values == 0.0))
-    if len(levels) == 2 or zeros > 0.5:  # then a box would be a point
+    levels = np.unique(values)
+    if len(levels) == 2 or np.mean(values == 0.0) > 0.5:  # then a box would be a point
         what = "not zero" if levels[0] == 0.0 or len(levels) > 2 else f"{levels[-1]:g}, not {levels[0]:g}"
         chosen = [v != 0.0 if what == "not zero" else v == levels[-1] for v in by_class]
         shares = [float(np.mean(some)) for some in chosen]
         chart = _class_chart(
             f"feature-{j}", f"{title} by class", f"Share of each class’s rows where {title} is {what}.",
-            names, linear_scale(0.0, max(100.0 * max(shares), 1e-9)), y_label="Class", height=height,
+            names, linear_scale(0.0, 100.0 * max(shares) or 1.0), y_label="Class", height=height,
             x_label=f"Rows where the value is {what}, in %",
         )  # fmt: skip
         for k, share in enumerate(shares):
