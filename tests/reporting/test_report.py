@@ -766,17 +766,19 @@ def _survey(model, X, y):
     return survey_features(make_context(model, X, y, None, None, None))
 
 
-@pytest.mark.parametrize("kind", ["dense", "float32", "sparse", "source", "sparse source"])
+@pytest.mark.parametrize("kind", ["dense", "float32", "sparse", "source", "sparse source", "mixed sparse"])
 def test_the_survey_is_that_of_numpy(kind):
     X, y = problem(n=300, p=40)
     X = np.where(X > 0.5, X, 0.0) + (0.0 if "sparse" in kind else 1e4)
     X[:, 30:] = X[:, :10] + 0.1 * X[:, 20:30]
     model = SparseSVC("l1", lam=20.0).fit(X - X.mean(axis=0), y)
+    part = [slice(70 * i, 70 * i + 70) for i in range(5)]
     given = {
         "dense": X, "float32": X.astype(np.float32), "sparse": sp.csc_array(X),
-        "source": FunctionSource(lambda i: (X[70 * i : 70 * i + 70], y[70 * i : 70 * i + 70]), 5, 40),
-        "sparse source": FunctionSource(
-            lambda i: (sp.csr_array(X[70 * i : 70 * i + 70]), y[70 * i : 70 * i + 70]), 5, 40
+        "source": FunctionSource(lambda i: (X[part[i]], y[part[i]]), 5, 40),
+        "sparse source": FunctionSource(lambda i: (sp.csr_array(X[part[i]]), y[part[i]]), 5, 40),
+        "mixed sparse": FunctionSource(
+            lambda i: ([sp.csr_array, np.array][i % 2](X[part[i]]), y[part[i]]), 5, 40
         ),
     }[kind]  # fmt: skip
     survey = _survey(model, given, y)

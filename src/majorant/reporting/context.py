@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from majorant.errors import MajorantError
 from majorant.estimators import SparseSVC, SparseSVCCV
+from majorant.estimators.coef_norms import feature_norms
 from majorant.estimators.fitted import Origin, origin_of
 from majorant.estimators.folds import PrecomputedDecision
 from majorant.estimators.plots.data import margins_of
@@ -113,6 +115,12 @@ class ReportContext:
     def effects(self) -> NDArray[np.float64]:
         """The coefficients, per standard deviation of the features where these are known."""
         return self.coef if self.deviations is None else self.coef * self.deviations
+
+    @cached_property
+    def largest(self) -> NDArray[np.intp]:
+        """The features with a coefficient that is not zero, the largest effects first."""
+        support = np.flatnonzero(self.coef.any(axis=0))
+        return np.asarray(support[np.argsort(-feature_norms(self.effects)[support], kind="stable")])
 
     @property
     def asked(self) -> AskedScore | None:

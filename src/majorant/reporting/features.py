@@ -15,7 +15,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from majorant.estimators.coef_norms import feature_norms
 from majorant.reporting.context import ReportContext
 from majorant.rows.sources import Source
 from majorant.rows.stream import read_blocks
@@ -56,9 +55,8 @@ def survey_features(context: ReportContext) -> FeatureSurvey:
     """One pass over the rows of the report, usually the training rows."""
     X, n_rows = context.training.X, len(context.training)
     blocks: Iterable[Any] = (block.X for block in read_blocks(X)) if isinstance(X, Source) else (X,)
-    features = _largest(context)
+    features = context.largest[: max(1, min(MOST_FEATURES, MOST_PRODUCTS // context.n_features))]
     moments = _Moments(features, context.n_features)
-    used: NDArray[np.bool_] = np.any(context.coef != 0.0, axis=0)
     size = filled = start = step = 0
     storage, taken = "", []
     for block in blocks:
@@ -79,15 +77,8 @@ def survey_features(context: ReportContext) -> FeatureSurvey:
         features=features,
         values=np.concatenate(moments.values),
         codes=context.training.codes[np.concatenate(taken)],
-        correlated=_correlated(moments.correlations(), used),
+        correlated=_correlated(moments.correlations(), context.largest),
     )
-
-
-def _largest(context: ReportContext) -> NDArray[np.intp]:
-    sizes = feature_norms(context.effects)
-    support = np.flatnonzero(context.coef.any(axis=0))
-    most = max(1, min(MOST_FEATURES, MOST_PRODUCTS // context.n_features))
-    return np.asarray(support[np.argsort(-sizes[support], kind="stable")[:most]])
 
 
 def _step(n_rows: int, n_dense: int) -> int:
@@ -112,6 +103,8 @@ class _Moments:
     def add(self, X: Any) -> None:
         """Add the rows of a block. Dense columns are shifted, since they may be far from zero."""
         X = X.astype(np.float64)
+        if sp.issparse(X) and self.shift is not None:
+            X = X.toarray()
         some = X[:, self.features]
         if sp.issparse(X):
             some = some.toarray()
@@ -121,7 +114,7 @@ class _Moments:
         else:
             self.values.append(some)
             if self.shift is None:
-                self.shift = X.mean(axis=0) if len(X) else np.zeros(X.shape[1])
+                self.shift = np.zeros(X.shape[1]) if self.rows or not len(X) else X.mean(axis=0)
             X = X - self.shift
             self.squares += np.einsum("ij,ij->j", X, X)
             self.products += X[:, self.features].T @ X
@@ -138,7 +131,7 @@ class _Moments:
         return np.asarray(covariance / deviation / deviation[self.features, None])
 
 
-def _correlated(correlations: Matrix, used: NDArray[np.bool_]) -> list[list[tuple[int, float]]]:
+def _correlated(correlations: Matrix, used: NDArray[np.intp]) -> list[list[tuple[int, float]]]:
     sizes = np.abs(correlations)
     sizes[:, used] = 0.0
     most = min(MOST_CORRELATED, sizes.shape[1])

@@ -190,7 +190,7 @@ def coefficient_table(context: ReportContext) -> TableValues:
     lengths = _lengths(coef)
     scaled = context.effects
     effects = lengths if scaled is coef else _lengths(scaled)
-    order = _by_effect(context)
+    order = context.largest
     frequency = getattr(context.model, "selection_frequency_", None)
     columns = n_problems if 1 < n_problems <= MOST_COLUMNS else 0
     largest = float(np.abs(scaled).max()) if coef.size else 0.0
@@ -238,7 +238,7 @@ def heat_map(context: ReportContext) -> TableValues:
     """The coefficients of the largest features for each of many classes; few have columns in the table."""
     if len(context.coef) <= MOST_COLUMNS:
         return {"rows": ()}
-    features = _by_effect(context)[:HEAT_MAP_ROWS]
+    features = context.largest[:HEAT_MAP_ROWS]
     effects = context.effects[:MOST_CLASSES, features].T
     largest = float(np.abs(effects).max(initial=0.0))
     # Numbers of two digits fit into the cells.
@@ -266,13 +266,6 @@ def correlated_rows(context: ReportContext, survey: FeatureSurvey) -> list[Table
         for i, others in zip(survey.features.tolist(), survey.correlated, strict=True)
         if others
     ]
-
-
-def _by_effect(context: ReportContext) -> NDArray[np.intp]:
-    """The features with coefficients that are not zero, the largest effects first."""
-    support = np.flatnonzero(context.coef.any(axis=0))
-    effects = _lengths(context.effects)
-    return np.asarray(support[np.argsort(-np.abs(effects[support]), kind="stable")])
 
 
 def _lengths(coef: NDArray[np.float64]) -> NDArray[np.float64]:

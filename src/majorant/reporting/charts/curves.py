@@ -17,7 +17,6 @@ from majorant.status import Vector
 # More curves hide each other.
 MOST_CURVES = 40
 
-
 Points = tuple[Vector, Vector]
 
 
