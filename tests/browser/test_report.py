@@ -1,16 +1,20 @@
 """The report in a browser: it works, nothing collides, in light and dark, on a phone and without scripts."""
 
+import csv
+import io
 import shutil
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, make_classification
-from sklearn.preprocessing import scale
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
 
 from majorant import SparseSVC, SparseSVCCV, report, sparse_svc_path
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+WebDriverWait = pytest.importorskip("selenium.webdriver.support.ui").WebDriverWait
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
@@ -80,7 +84,18 @@ def _long():
     return (SparseSVC("l2", lam=0.1).fit(X, y), X, y), {}
 
 
+def _few():
+    """Few rows, long names without a space, and a scaler."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((42, 6))
+    y = np.array(["healthy", "ill"])[(X[:, 0] + X[:, 1] + 0.4 * rng.standard_normal(42) > 0).astype(int)]
+    names = ["leucocytes_count", "systolic_blood_pressure", "ENSG00000141510_TP53", "a b c", "d", "glucose"]
+    model = make_pipeline(StandardScaler(), SparseSVC("l1", lam=1.0)).fit(X[:30], y[:30])
+    return (model, X[:30], y[:30]), {"feature_names": names, "X_test": X[30:], "y_test": y[30:]}
+
+
 PAGES = {
+    "few": _few,
     "cancer": _cancer,
     "three": lambda: _classes(3, "joint"),
     "twenty": lambda: _classes(20, "ovr"),
@@ -107,6 +122,8 @@ def visit(driver, path, width=1400, theme="light", scripts=True):
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
     driver.get(path.as_uri())
+    # A busy machine may still parse the page.
+    WebDriverWait(driver, 60).until(lambda d: d.execute_script("return document.readyState") == "complete")
 
 
 def visible_names(driver):
@@ -264,9 +281,146 @@ def test_without_scripts_everything_is_there(driver, pages):
         assert rows[1999].is_displayed()
         assert not driver.find_element(By.ID, "tools").is_displayed()
         assert driver.find_elements(By.TAG_NAME, "button")[0].is_displayed() is False
-        assert len(driver.find_elements(By.CSS_SELECTOR, "svg.chart")) == 3
+        # Margins, two curves, six features, and two folded charts of the convergence.
+        assert len(driver.find_elements(By.CSS_SELECTOR, "svg.chart")) == 11
     finally:
         visit(driver, pages["long"])
+
+
+def _csv_expected(driver):
+    return driver.execute_script(
+        "return [...document.querySelectorAll('#coefficient-table tbody tr')]"
+        ".map(row => [row.querySelector('th').textContent, row.dataset.values.split(' ').map(Number)])"
+    )
+
+
+@pytest.mark.parametrize("name", ["cancer", "three", "hostile"])
+def test_the_table_is_copied_as_csv(driver, pages, name):
+    from selenium.webdriver.common.by import By
+
+    visit(driver, pages[name])
+    driver.execute_script(
+        "Object.defineProperty(navigator, 'clipboard', { configurable: true, value:"
+        " { writeText: text => { window.copied = text; return Promise.resolve(); } } });"
+    )
+    driver.find_element(By.ID, "search").send_keys("no such feature")  # the whole table is copied
+    driver.find_element(By.ID, "copy").click()
+    header, *rows = list(csv.reader(io.StringIO(driver.execute_script("return window.copied"))))
+    assert header[0] == "feature"
+    found = [[row[0], [float(value) for value in row[1:]]] for row in rows]
+    assert found == _csv_expected(driver)
+    assert all(len(row) == len(header) for row in rows)
+    if name == "three":
+        assert header[1:4] == [f"a newsgroup with the number {k}" for k in range(3)]
+    WebDriverWait(driver, 10).until(lambda d: d.find_element(By.ID, "copy").text == "Copied")
+
+
+def test_copying_works_without_the_clipboard_api(driver, pages):
+    from selenium.webdriver.common.by import By
+
+    visit(driver, pages["few"])
+    driver.execute_script(
+        "Object.defineProperty(navigator, 'clipboard', { configurable: true, value: undefined });"
+        "document.addEventListener('copy', () => { window.copied = document.activeElement.value; });"
+    )
+    driver.find_element(By.ID, "copy").click()
+    copied = driver.execute_script("return window.copied")
+    assert copied.startswith("feature,coefficient\n")
+    assert copied.count("\n") == len(_csv_expected(driver)) + 1
+
+
+def test_the_table_is_downloaded_as_csv(driver, pages, tmp_path):
+    from selenium.webdriver.common.by import By
+
+    visit(driver, pages["few"])
+    driver.execute_cdp_cmd(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+    )
+    driver.find_element(By.ID, "download").click()
+    path = tmp_path / "coefficients.csv"
+    WebDriverWait(driver, 30).until(lambda _: path.exists() and path.read_text().endswith("\n"))
+    lines = path.read_text().splitlines()
+    assert lines[0] == "feature,coefficient"
+    assert len(lines) == len(_csv_expected(driver)) + 1
+
+
+def test_convergence_opens_by_its_link_and_on_paper(driver, pages):
+    from selenium.webdriver.common.by import By
+
+    visit(driver, pages["cancer"])
+    chart = driver.find_element(By.CSS_SELECTOR, "#convergence .chart")
+    assert not chart.is_displayed()
+    driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    assert chart.is_displayed()
+    driver.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    assert not chart.is_displayed()
+    driver.find_element(By.CSS_SELECTOR, "nav a[href='#convergence']").click()
+    assert chart.is_displayed()
+
+
+def test_a_wide_table_says_so_until_its_end(driver, pages):
+    visit(driver, pages["twenty"], width=400)
+    state = (
+        "return [...document.querySelectorAll('.scroll')].map(region =>"
+        " [region.scrollWidth > region.clientWidth + 1, !region.previousElementSibling.hidden,"
+        " region.classList.contains('fade')])"
+    )
+    WebDriverWait(driver, 10).until(lambda d: all(a == b == c for a, b, c in d.execute_script(state)))
+    regions = driver.execute_script(state)
+    assert any(wide for wide, _, _ in regions)
+    assert not all(wide for wide, _, _ in regions)
+    driver.execute_script(
+        "document.querySelectorAll('.scroll').forEach(region => { region.scrollLeft = 1e6; })"
+    )
+    WebDriverWait(driver, 10).until(
+        lambda d: all(wide == hint and not fade for wide, hint, fade in d.execute_script(state))
+    )
+    # The names stay in sight.
+    left = driver.execute_script(
+        "return document.querySelector('.heat tbody th').getBoundingClientRect().left"
+    )
+    assert left >= 0.0
+
+
+@pytest.mark.parametrize("page", ["few", "cancer"])
+def test_names_are_not_broken_and_bars_have_a_width_on_a_phone(driver, pages, page):
+    visit(driver, pages[page], width=390)
+    region = "document.querySelector('.scroll')"
+    assert driver.execute_script(f"return {region}.scrollWidth <= {region}.clientWidth")
+    rows = driver.execute_script(
+        "return [...document.querySelectorAll('#coefficient-table tbody tr')].map(row => {"
+        " const name = row.querySelector('bdi'), style = getComputedStyle(name);"
+        " return [name.textContent, name.getBoundingClientRect().height / parseFloat(style.lineHeight),"
+        "  row.querySelector('.bar').getBoundingClientRect().width]; })"
+    )
+    assert len(rows) >= 4
+    for name, lines, width in rows:
+        assert lines < (2.5 if " " in name else 1.5), name
+        assert width >= 40.0
+
+
+def test_in_a_notebook_the_page_works_in_its_frame(driver, pages, tmp_path):
+    from selenium.webdriver.common.by import By
+
+    arguments, options = _few()
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text(
+        f"<!DOCTYPE html><meta charset=utf-8><p>A cell</p>{report(*arguments, **options)._repr_html_()}",
+        encoding="utf-8",
+    )
+    visit(driver, notebook)
+    assert driver.get_log("browser") == []
+    driver.switch_to.frame(0)
+    try:
+        assert "leucocytes_count" in visible_names(driver)
+        driver.find_element(By.CSS_SELECTOR, "nav a[href='#convergence']").click()
+        assert driver.find_element(By.CSS_SELECTOR, "#convergence .chart").is_displayed()
+        place = "return document.getElementById('convergence').getBoundingClientRect().top"
+        assert abs(driver.execute_script(place)) < 400
+        driver.find_element(By.ID, "copy").click()
+        WebDriverWait(driver, 10).until(lambda d: d.find_element(By.ID, "copy").text == "Copied")
+    finally:
+        driver.switch_to.default_content()
 
 
 def test_on_paper_it_is_light_and_complete(driver, pages):

@@ -1,8 +1,11 @@
 """The HTML report: complete, small, safe with any text, and right."""
 
 import base64
+import datetime
 import hashlib
 import html
+import json
+import pickle
 import re
 import warnings
 from functools import cache
@@ -13,22 +16,28 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn import metrics
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.datasets import make_classification
+from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 
+import majorant
 from majorant import SparseSVC, SparseSVCCV, load_model, report, save_model, sparse_svc_path
 from majorant.errors import MajorantError, OutputError
 from majorant.persistence import Provenance, from_liblinear, from_onnx, to_liblinear, to_onnx
 from majorant.potentials import Potential
-from majorant.reporting.charts.chart import spread
+from majorant.reporting.charts.chart import side_by_side, spread
 from majorant.reporting.charts.scales import linear_scale, log_scale
-from majorant.reporting.context import ScoredRows
-from majorant.reporting.scores import MOST_STEPS, RESAMPLES, SEED, scores
+from majorant.reporting.context import AskedScore, ScoredRows, make_context
+from majorant.reporting.features import survey_features
+from majorant.reporting.scores import area_interval, scores, wilson
 from majorant.reporting.text import number, plain_text, text_width, truncated, typeset
+from majorant.rows.sources import FunctionSource
 from tests.problems import all_examples
 
 HOSTILE = [
@@ -290,11 +299,46 @@ def test_provenance_in_words(binary):
     assert "12.5 (of the scaled problem)" in text
 
 
-def test_the_page_says_how_its_numbers_were_drawn(binary):
+def test_the_page_says_what_its_intervals_are(binary):
     text = report(*binary)
-    assert f"{RESAMPLES:,} bootstrap resamples of 120 training rows (seed {SEED})" in text
+    assert "With 95 % intervals for 120 training rows" in text
     assert "Pass X_test and y_test (on the command line, --test)" in text
-    assert "Missing values" not in text
+    y = binary[2]
+    largest = max(np.mean(y), 1 - np.mean(y))
+    assert f"has an accuracy of {largest:.3f} and a balanced accuracy of 0.500." in text
+
+
+def test_the_page_has_a_date_the_name_of_the_data_and_the_version(binary):
+    text = report(*binary, date=datetime.date(2031, 2, 3), provenance=Provenance(source="blood.csv"))
+    page = Page(text)
+    assert page.text["time"] == "2031-02-03"
+    assert page.text["h1" if "bdi" not in text else "bdi"].startswith("blood.csv")
+    assert f"majorant {majorant.__version__}</p>" in text
+    assert "SparseSVC on blood.csv" in text
+    assert "<bdi>named</bdi>" in report(*binary, data_name="named")
+    # The provenance tells the training data, and these rows are others.
+    other = report(*binary, provenance=Provenance(source="blood.csv"), trained_on=False)
+    assert "on blood.csv" not in other
+    today = Page(report(*binary)).text["time"]
+    assert abs(datetime.date.today() - datetime.date.fromisoformat(today)) <= datetime.timedelta(days=1)
+
+
+def test_a_source_names_the_data():
+    X, y = problem()
+    source = FunctionSource(lambda i: (X[60 * i : 60 * i + 60], y[60 * i : 60 * i + 60]), 2, 12)
+    source.name = "big.svm"
+    model = SparseSVC("l1", lam=5.0).fit(X, y)
+    assert "SparseSVC on big.svm" in report(model, source, y)
+    del source.name
+    assert "SparseSVC on 120 rows" in report(model, source, y)
+
+
+def test_convergence_is_a_tile_and_the_gap_a_detail(binary):
+    text = report(*binary)
+    assert "Converged ✓" in text
+    tiles = text[text.index('class="tiles"') : text.index("</dl>")]
+    assert "gap" not in tiles
+    assert "Not converged" in report(*_one_iteration())
 
 
 def _unpenalised():
@@ -392,9 +436,9 @@ def test_the_policy_allows_the_one_style_and_the_one_script(binary):
 # Small, repeatable, whole ----------------------------------------------------------------------
 
 
-def test_fifty_thousand_features_and_twenty_classes():
+def test_62061_features_and_20_classes_fit_into_1_mb():
     rng = np.random.default_rng(0)
-    X = sp.random_array((60, 50_000), density=0.005, format="csr", rng=rng)
+    X = sp.random_array((60, 62_061), density=0.005, format="csr", rng=rng)
     y = np.arange(60) % 20
     model = SparseSVC(solver="adam", random_state=0).partial_fit(
         X, y, classes=np.arange(20)
@@ -402,8 +446,9 @@ def test_fifty_thousand_features_and_twenty_classes():
     assert len(model.support_) > 10_000
     text = report(model, X, y)
     assert len(text.encode()) < 1_000_000
-    assert "2,000 largest are listed" in text
-    assert text.count("<tr><td") == 2000 + 1
+    listed = int(re.search(r"the ([\d,]+) largest are listed", text)[1].replace(",", ""))
+    assert 1000 <= listed <= 2000
+    assert text.count("<tr data-values=") == listed
 
 
 def test_the_worst_names_fit_as_well():
@@ -473,6 +518,7 @@ def _all_refused():
     return {
         "unfitted": ((SparseSVC(), X, y), {}, "not fitted"),
         "unfitted pipeline": ((make_pipeline(StandardScaler(), SparseSVC()), X, y), {}, "not fitted"),
+        "unfitted search": ((GridSearchCV(SparseSVC(), {"lam": [1.0]}), X, y), {}, "no best_estimator_"),
         "another estimator": ((LogisticRegression().fit(X, y), X, y), {}, "LogisticRegression"),
         "features": ((model, X[:, :5], y), {}, "5 features"),
         "rows": ((model, X, y[:-1]), {}, "120 rows and y 119 labels"),
@@ -490,9 +536,9 @@ def _all_refused():
 
 
 REFUSED = [
-    "unfitted", "unfitted pipeline", "another estimator", "features", "rows", "names", "one name", "labels",
-    "test labels", "half a test set", "missing values", "no rows", "a path", "another path",
-    "a pipeline without names",
+    "unfitted", "unfitted pipeline", "unfitted search", "another estimator", "features", "rows", "names",
+    "one name", "labels", "test labels", "half a test set", "missing values", "no rows", "a path",
+    "another path", "a pipeline without names",
 ]  # fmt: skip
 
 
@@ -543,39 +589,94 @@ def test_scores_are_those_of_scikit_learn(n_classes):
         assert found[name] == pytest.approx(value, abs=1e-12), name
 
 
-def test_intervals_are_those_of_resampled_rows():
-    rows = _rows(200, 2, 1)
-    rng = np.random.default_rng(5)
-    accuracy, area = [], []
-    right = rows.codes == rows.predicted
-    for _ in range(1500):
-        at = rng.integers(0, 200, 200)
-        accuracy.append(np.mean(right[at]))
-        values = rows.decision[at]
-        behind = values[rows.codes[at] == 0][:, None] - values[rows.codes[at] == 1]
-        area.append(np.mean((behind < 0) + 0.5 * (behind == 0)))
-    found = {score.name: score for score in scores(rows, None, ("a", "b"))}
-    for name, drawn in (("Accuracy", accuracy), ("ROC AUC", area)):
-        low, high = np.percentile(drawn, [2.5, 97.5])
-        assert found[name].low == pytest.approx(low, abs=0.012)
-        assert found[name].high == pytest.approx(high, abs=0.012)
-        assert found[name].low < found[name].value < found[name].high
+@pytest.mark.parametrize(("hits", "rows"), [(12, 12), (0, 5), (7, 9), (950, 1000), (0, 0)])
+def test_wilson_is_that_of_scipy(hits, rows):
+    low, high = wilson(np.array(hits), np.array(rows))
+    expected = stats.binomtest(hits, rows).proportion_ci(method="wilson") if rows else (0.0, 1.0)
+    assert (float(low), float(high)) == pytest.approx(tuple(expected), abs=1e-9)
 
 
-def test_many_different_scores_are_grouped_for_the_interval_only():
-    rows = ScoredRows(None, *_many_scores(), "test")
-    assert len(np.unique(rows.decision)) > MOST_STEPS
-    area = scores(rows, None, ("a", "b"))[-1]
-    exact = metrics.roc_auc_score(rows.codes, rows.decision)
-    assert area.value == pytest.approx(exact, abs=1e-12)
-    assert area.low < exact < area.high
-    assert area.high - area.low < 0.03
+def test_twelve_of_twelve_is_no_certainty():
+    codes = np.arange(12) % 2
+    found = {s.key: s for s in scores(ScoredRows(None, codes, 2.0 * codes - 1.0, "test"), None, ("a", "b"))}
+    assert (found["accuracy"].low, found["accuracy"].high) == pytest.approx((0.7575, 1.0), abs=1e-4)
+    for score in found.values():
+        assert score.value == score.high == 1.0
+        assert 0.5 < score.low < 0.9
 
 
-def _many_scores():
+def test_the_interval_of_an_area_solves_its_equation():
+    """Newcombe's |θ - area| = z √V(θ), and the mirrored area has the mirrored interval."""
+    low, high = area_interval(0.9, 15, 40)
+    for theta in (low, high):
+        variance = theta * (1 - theta) * (1 + 26.5 * ((1 - theta) / (2 - theta) + theta / (1 + theta))) / 600
+        assert abs(theta - 0.9) == pytest.approx(1.959964 * np.sqrt(variance), rel=1e-6)
+    assert area_interval(0.1, 15, 40) == pytest.approx((1 - high, 1 - low), abs=1e-9)
+    assert area_interval(1.0, 1, 1)[0] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("n", "priors", "distance", "at_least"),
+    [(12, [0.5, 0.5], 4.0, 0.85), (40, [0.8, 0.2], 3.0, 0.92), (60, [1 / 3] * 3, 2.0, 0.92),
+     (300, [0.05] * 20, 3.0, 0.92)],
+    ids=["few rows", "unequal", "three classes", "twenty classes"],
+)  # fmt: skip
+def test_intervals_cover_the_score_of_the_population(n, priors, distance, at_least):
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, 2, 20_000)
-    return codes, codes + rng.standard_normal(20_000)
+    n_classes = len(priors)
+
+    def found(n):
+        codes = rng.choice(n_classes, n, p=priors)
+        if n_classes == 2:
+            decision = (codes - 0.5) * distance + rng.standard_normal(n)
+        else:
+            decision = rng.standard_normal((n, n_classes))
+            decision[np.arange(n), codes] += distance
+        return scores(ScoredRows(None, codes, decision, "test"), None, tuple(map(str, range(n_classes))))
+
+    truth = {score.key: score.value for score in found(200_000)}
+    covered = {key: [] for key in truth}
+    for _ in range(300):
+        for score in found(n):
+            if score.has_interval:
+                assert score.low < score.high
+                covered[score.key].append(score.low <= truth[score.key] <= score.high)
+    for key, inside in covered.items():
+        assert np.mean(inside) >= at_least, key
+
+
+def test_the_first_score_is_the_accuracy_or_balanced_if_classes_are_unequal():
+    def first(n_first, n_second):
+        codes = np.repeat([0, 1], [n_first, n_second])
+        return scores(ScoredRows(None, codes, codes - 0.5, "test"), None, ("a", "b"))[0].key
+
+    assert first(50, 50) == first(60, 40) == first(40, 60) == "accuracy"
+    assert first(80, 20) == first(20, 80) == "balanced_accuracy"
+
+
+def test_the_first_score_is_the_one_of_the_cross_validation():
+    X, y = problem()
+    for scoring, name in (
+        ("roc_auc", "ROC AUC"), ("f1", "F1 for"), ("average_precision", "Average precision"),
+        (metrics.make_scorer(metrics.matthews_corrcoef), "Score asked for"),
+    ):  # fmt: skip
+        model = SparseSVCCV("l1", lambdas=3, cv=2, scoring=scoring).fit(X[:80], y[:80])
+        page = report(model, X[:80], y[:80], X_test=X[80:], y_test=y[80:])
+        tile = re.search(r"<dt>(.*?)</dt><dd class=\"value\">(.*?)</dd>", page.split("Features used")[1])
+        assert tile[1].startswith(name)
+        expected = metrics.check_scoring(model, scoring=scoring)(model, X[80:], y[80:])
+        assert tile[2] == f"{expected:.3f}"
+    source = FunctionSource(lambda i: (X[60 * i : 60 * i + 60], y[60 * i : 60 * i + 60]), 2, 12)
+    assert report(model, source, y).split("<main>")[0].count("Score asked for") == 1
+
+
+def test_a_scorer_that_fails_does_not_stop_the_report():
+    def scorer(model, X, y):
+        raise ValueError("needs groups")
+
+    rows = _rows(60, 2, 0)
+    asked = AskedScore("mine", scorer, SparseSVC().fit(np.eye(2), [0, 1]))
+    assert scores(rows, None, ("a", "b"), asked)[0].key == "accuracy"
 
 
 def test_rows_of_one_class_have_no_area_but_a_page(binary):
@@ -586,14 +687,317 @@ def test_rows_of_one_class_have_no_area_but_a_page(binary):
     assert "—" in text
 
 
-def test_no_mistake_is_no_certainty():
-    X = np.array([[-1.0], [1.0]] * 50)
-    y = np.array([0, 1] * 50)
-    model = SparseSVC("l1", lam=0.1).fit(X, y)
-    text = report(model, X, y, X_test=X, y_test=y)
-    assert "by the rule of three, up to 3.00\u00a0%" in text
-    assert "95\u00a0% interval 1.000" not in text
-    assert "rule of three" not in report(model, X, y)  # these rows are not new
+# Rows and features -----------------------------------------------------------------------------
+
+
+def _path_points(text, name):
+    """The numbers of the lines of a chart, in its own units."""
+    svg = re.search(rf'<svg[^>]*aria-labelledby="{name}-title".*?</svg>', text, flags=re.DOTALL)[0]
+    paths = re.findall(r'<path d="([^"]*)" class="line c0"/>', svg)
+    return [
+        np.array([[float(v) for v in p.split()] for p in re.split("[ML]", path)[1:]]) for path in paths
+    ], svg
+
+
+def test_the_curves_are_those_of_scikit_learn():
+    X, y = problem(n=60)
+    model = SparseSVC("l1", lam=20.0).fit(X[:30], y[:30])
+    text = report(model, X[:30], y[:30], X_test=X[30:], y_test=y[30:])
+    decision = model.decision_function(X[30:])
+    (points,), _ = _path_points(text, "roc")
+    false_rate, true_rate, _ = metrics.roc_curve(y[30:], decision)
+    # Both axes run from 0 to 1: the first point is (0, 0), the last (1, 1).
+    found = (points - points[0]) / (points[-1] - points[0])
+    np.testing.assert_allclose(found, np.column_stack([false_rate, true_rate]), atol=2e-3)
+    assert metrics.auc(found[:, 0], found[:, 1]) == pytest.approx(
+        metrics.roc_auc_score(y[30:], decision), abs=5e-3
+    )
+    (steps,), svg = _path_points(text, "precision-recall")
+    average = metrics.average_precision_score(y[30:], decision)
+    assert f"average precision {average:.3f}" in text
+    axis = re.search(r"M([\d.]+) ([\d.]+)H([\d.]+)\" class=\"rule axis\"", svg)
+    left, bottom, right = map(float, axis.groups())
+    recall, precision = (steps[:, 0] - left) / (right - left), (bottom - steps[:, 1]) / (bottom - 28.0)
+    assert metrics.auc(recall, precision) == pytest.approx(average, abs=5e-3)
+
+
+def test_curves_of_several_classes():
+    model, X, y = _ovr()
+    text = report(model, X, y)
+    area = metrics.roc_auc_score(y == 2, model.decision_function(X)[:, 2])
+    assert f"<bdi>2, area {area:.3f}</bdi>" in text
+    model, X, y = _many_classes()
+    text = report(model, X, y)
+    areas = [metrics.roc_auc_score(y == k, model.decision_function(X)[:, k]) for k in range(12)]
+    assert f"Mean area: {np.mean(areas):.3f}; lowest: {min(areas):.3f} (“{np.argmin(areas)}”)." in text
+
+
+def test_wrong_rows_are_listed_the_worst_first():
+    import pandas as pd
+
+    X, y = problem(n=200)
+    names = [f"patient {i}" for i in range(100, 300)]
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(12)], index=names)
+    model = SparseSVC("l1", lam=200.0).fit(frame, y)
+    decision = model.decision_function(frame)
+    wrong = np.flatnonzero((decision > 0) != y)
+    assert len(wrong) > 25
+    wrong = wrong[np.argsort(-np.abs(decision[wrong]), kind="stable")]
+    text = report(model, frame, y)
+    table = text[text.index('id="mistakes"') :]
+    cells = re.findall(r"<td[^>]*>(?:<bdi>)?(.*?)(?:</bdi>)?</td>", table[: table.index("</table>")])
+    rows = np.array(cells).reshape(-1, 5)
+    assert len(rows) == 25
+    assert rows[:, 0].tolist() == [str(i) for i in wrong[:25]]
+    assert rows[:, 1].tolist() == [names[i] for i in wrong[:25]]
+    assert rows[:, 2].tolist() == [str(y[i]) for i in wrong[:25]]
+    assert rows[:, 4].tolist() == [number(decision[i], sign=True, short=True) for i in wrong[:25]]
+    assert f"The worst 25 of {len(wrong)} training rows" in text
+    assert "patient" not in report(model, frame.reset_index(drop=True), y)
+
+
+def test_without_wrong_rows_there_is_no_list():
+    X = np.array([[-1.0], [1.0]] * 5)
+    y = np.array([0, 1] * 5)
+    assert "Wrong rows" not in report(SparseSVC("l1", lam=0.1).fit(X, y), X, y)
+
+
+def _survey(model, X, y):
+    return survey_features(make_context(model, X, y, None, None, None))
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "sparse", "source", "sparse source", "mixed sparse"])
+def test_the_survey_is_that_of_numpy(kind):
+    X, y = problem(n=300, p=40)
+    X = np.where(X > 0.5, X, 0.0) + (0.0 if "sparse" in kind else 1e4)
+    X[:, 30:] = X[:, :10] + 0.1 * X[:, 20:30]
+    model = SparseSVC("l1", lam=20.0).fit(X - X.mean(axis=0), y)
+    part = [slice(70 * i, 70 * i + 70) for i in range(5)]
+    given = {
+        "dense": X, "float32": X.astype(np.float32), "sparse": sp.csc_array(X),
+        "source": FunctionSource(lambda i: (X[part[i]], y[part[i]]), 5, 40),
+        "sparse source": FunctionSource(lambda i: (sp.csr_array(X[part[i]]), y[part[i]]), 5, 40),
+        "mixed sparse": FunctionSource(
+            lambda i: ([sp.csr_array, np.array][i % 2](X[part[i]]), y[part[i]]), 5, 40
+        ),
+    }[kind]  # fmt: skip
+    survey = _survey(model, given, y)
+    assert survey.density == np.count_nonzero(X) / X.size
+    expected = model.support_[np.argsort(-np.abs(model.coef_[0, model.support_]))][:25]
+    assert survey.features.tolist() == expected.tolist()
+    np.testing.assert_allclose(survey.values, X[:, expected], rtol=1e-6)
+    assert survey.codes.tolist() == y.tolist()
+    correlations = np.corrcoef(X.T)
+    out = np.setdiff1d(np.arange(40), model.support_)
+    some = 0
+    for i, found in zip(survey.features, survey.correlated, strict=True):
+        strong = out[np.abs(correlations[i, out]) >= 0.5]
+        strong = strong[np.argsort(-np.abs(correlations[i, strong]))][:3]
+        assert [k for k, _ in found] == strong.tolist()
+        np.testing.assert_allclose([r for _, r in found], correlations[i, strong], atol=1e-4)
+        some += len(found)
+    assert some > 0
+
+
+def test_a_survey_of_many_rows_takes_evenly_chosen_ones(monkeypatch):
+    monkeypatch.setattr("majorant.reporting.features.MOST_ROWS", 50)
+    X, y = problem(n=120)
+    model = SparseSVC("l1", lam=5.0).fit(X, y)
+    source = FunctionSource(lambda i: (X[50 * i : 50 * i + 50], y[50 * i : 50 * i + 50]), 3, 12)
+    for rows in (X, source):
+        survey = _survey(model, rows, y)
+        np.testing.assert_array_equal(survey.values, X[::3][:, survey.features])
+        assert survey.codes.tolist() == y[::3].tolist()
+
+
+def test_a_constant_feature_has_no_correlation():
+    X, y = problem(p=12)
+    X[:, 5] = 7.1
+    X[:, 6] = 0.0
+    model = SparseSVC("l1", lam=5.0).fit(X, y)
+    model.coef_ = np.where(np.arange(12) == 5, 1.0, 0.0)[None]
+    assert _survey(model, X, y).correlated == [[]]
+
+
+def test_features_that_are_left_out_are_listed_with_their_correlation():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 4))
+    X[:, 1] = -X[:, 0] + rng.standard_normal(200)
+    y = (X[:, 0] > 0).astype(int)
+    model = SparseSVC("l1", lam=100.0, penalty_factor=[1.0, 9.0, 9.0, 9.0]).fit(X, y)
+    assert model.support_.tolist() == [0]
+    text = report(model, X, y, feature_names=["kept", "mirrored", "third", "fourth"])
+    r = np.corrcoef(X[:, 0], X[:, 1])[0, 1]
+    assert f'<bdi>mirrored</bdi> <span class="quiet">{number(r, 2)}</span>' in text
+    assert "No feature that is left out has a correlation of 0.5" in report(model, X[:, [0, 2, 2, 3]], y)
+    assert "Left out, but" not in report(SparseSVC("l2").fit(X, y), X, y)
+
+
+def _chart(text, name):
+    return re.search(rf'<svg[^>]*aria-labelledby="{name}-title".*?</svg>', text, flags=re.DOTALL)[0]
+
+
+def test_few_rows_are_dots_and_many_are_histograms():
+    X, y = problem(n=200)
+    model = SparseSVC("l1", lam=5.0).fit(X, y)
+    few = report(model, X, y, X_test=X[:49], y_test=y[:49])
+    assert _chart(few, "margins").count("h0") == 49
+    assert 'class="area' not in _chart(few, "margins")
+    many = report(model, X, y, X_test=X[:50], y_test=y[:50])
+    assert "h0" not in _chart(many, "margins")
+    assert 'class="area' in _chart(many, "margins")
+
+
+def test_features_by_class_are_dots_boxes_or_shares():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [40, 160])
+    names = ["continuous", "binary", "rare"]
+    X = np.column_stack([rng.standard_normal(200), rng.integers(3, 5, 200), rng.poisson(0.2, 200)])
+    X[:, 0] += y
+    model = SparseSVC("l2", lam=0.1).fit(X, y)
+    text = report(model, X, y, feature_names=names)
+    order = np.argsort(-np.abs(model.coef_[0])).tolist()
+    charts = [_chart(text, f"feature-{order.index(i)}") for i in range(3)]
+    assert charts[0].count("h0") == 40  # the small class, and the other one is a box
+    assert charts[0].count("thick") == 1
+    assert "where the value is 4, not 3" in charts[1]
+    assert "where the value is not zero" in charts[2]
+    for chart in charts[1:]:
+        assert chart.count("thick") == 2
+        assert "h0" not in chart
+
+
+def test_rows_of_the_last_classes_only_have_charts():
+    X, y = problem(n=300, p=20)
+    y = np.arange(300) % 30
+    model = SparseSVC(solver="adam", random_state=0).partial_fit(X, y, classes=np.arange(30))
+    some = y >= 28
+    text = report(model, X[some], y[some])
+    for name in ("margins", "feature-0"):
+        assert re.findall(r'class="end">(\d+)<', _chart(text, name)) == ["28", "29"]
+
+
+def test_stacked_dots_do_not_overlap():
+    rng = np.random.default_rng(0)
+    places = np.sort(rng.uniform(0.0, 40.0, 30))
+    lanes = np.array(side_by_side(places.tolist(), 2.0, 30))
+    for lane in range(30):
+        assert np.all(np.diff(places[lanes == lane]) >= 2.0)
+    assert max(side_by_side([1.0] * 9, 2.0, 3)) == 2
+
+
+def test_many_classes_have_a_heat_map():
+    model, X, y = _many_classes()
+    names = [f"f{i}" for i in range(12)]
+    text = report(model, X, y, feature_names=names)
+    table = re.search(r'<table class="confusion compact heat">.*?</table>', text, flags=re.DOTALL)[0]
+    rows = re.findall(r'<tr><th scope="row"><bdi>(.*?)</bdi></th>(.*?)</tr>', table)
+    order = np.argsort(-np.linalg.norm(model.coef_, axis=0), kind="stable")
+    order = order[: len(model.support_)]
+    assert [name for name, _ in rows] == [names[i] for i in order]
+    power = np.floor(np.log10(np.abs(model.coef_).max())) - 1
+    for i, (_, row) in zip(order, rows, strict=True):
+        cells = re.findall(r'<td class="(.*?)">(.*?)</td>', row)
+        numbers = [int(cell.replace("−", "-")) for _, cell in cells]
+        assert numbers == np.round(model.coef_[:, i] / 10**power).astype(int).tolist()
+        shades = [shade[0] for shade, _ in cells]
+        assert shades == ["npm"[int(np.sign(w))] for w in model.coef_[:, i]]
+    assert "Strongest" not in text
+    assert "compact heat" not in report(*_ovr())  # whose table has the coefficients in columns
+
+
+def test_the_table_has_its_exact_numbers_for_the_csv():
+    for make in (_binary, _ovr, _many_classes, _cv):
+        model, X, y = make()
+        _, table = next(
+            found for found in Page(report(model, X, y)).elements if found[1].get("id") == "coefficient-table"
+        )
+        columns = json.loads(table["data-columns"])
+        rows = [a["data-values"] for tag, a in Page(report(model, X, y)).elements if "data-values" in a]
+        values = np.array([[float(value) for value in row.split(" ")] for row in rows])
+        n = len(model.coef_)
+        order = np.argsort(-np.linalg.norm(model.coef_, axis=0), kind="stable")[: len(rows)]
+        np.testing.assert_allclose(values[:, :n], model.coef_[:, order].T, rtol=1e-5)
+        expected = ["coefficient"] if n == 1 else [str(k) for k in range(n)]
+        frequency = make is _cv
+        assert columns == ["feature", *expected, *["share of folds"] * frequency]
+        if frequency:
+            np.testing.assert_allclose(values[:, -1], model.selection_frequency_[order], rtol=1e-5)
+
+
+def test_convergence_is_folded_away(binary):
+    text = report(*binary)
+    details = re.search(r"<details>(.*?)</details>", text, flags=re.DOTALL)[1]
+    assert details.count('class="chart"') == 2
+    assert "no coefficients whatsoever" in details
+    summary = re.search(r"<summary>(.*?)</summary>", details)[1]
+    assert summary.startswith("Converged: duality gap")
+
+
+# What a notebook gets ---------------------------------------------------------------------------
+
+
+def test_a_report_is_short_in_a_notebook(binary, tmp_path):
+    path = tmp_path / "r.html"
+    made = report(*binary, path)
+    assert len(repr(made)) < 60 + len(str(path))
+    assert repr(made).startswith("<majorant report: ")
+    assert " KB" in repr(made)
+    assert str(path) in repr(made)
+    assert made.path == path
+    assert str(made) == made.html == path.read_text(encoding="utf-8")
+    assert type(str(made)) is str
+    assert report(*binary).path is None
+    again = pickle.loads(pickle.dumps(made))
+    assert (again, again.path) == (made, path)
+
+
+def test_a_notebook_shows_the_page_in_a_frame(binary):
+    made = report(*binary, title='"><script>alert(1)</script>')
+    (frame,) = Page(made._repr_html_()).elements
+    assert frame[0] == "iframe"
+    assert frame[1]["srcdoc"] == made.html
+    assert "allow-same-origin" not in frame[1]["sandbox"]
+
+
+# Searches ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["search", "pipeline in search", "search in pipeline", "several scores"])
+def test_a_report_of_a_search(kind):
+    X, y = problem()
+    grid = {"lam": [2.0, 20.0]}
+    if kind == "search":
+        model = GridSearchCV(SparseSVC("l1"), grid, cv=3)
+    elif kind == "pipeline in search":
+        inner = make_pipeline(StandardScaler(), SparseSVC("l1"))
+        model = GridSearchCV(inner, {"sparsesvc__lam": grid["lam"]}, cv=3, scoring="roc_auc")
+    elif kind == "search in pipeline":
+        model = make_pipeline(StandardScaler(), GridSearchCV(SparseSVC("l1"), grid, cv=3, scoring="roc_auc"))
+    else:
+        model = GridSearchCV(SparseSVC("l1"), grid, cv=3, scoring=["accuracy", "roc_auc"], refit="roc_auc")
+    model.fit(X[:80], y[:80])
+    text = report(model, X[:80], y[:80], X_test=X[80:], y_test=y[80:])
+    tile = re.search(r"<dt>(.*?)</dt><dd class=\"value\">(.*?)</dd>", text.split("Features used")[1])
+    asked = "accuracy" if kind == "search" else "roc_auc"
+    expected = metrics.get_scorer(asked)(model, X[80:], y[80:])
+    assert tile[1] == ("Accuracy" if kind == "search" else "ROC AUC")
+    assert tile[2] == f"{expected:.3f}"
+    assert "GridSearchCV, 2 candidates: " in text
+    assert ("coefficients of standardised features" in text) == ("pipeline" in kind)
+
+
+def test_standardised_features_are_called_so():
+    X, y = problem()
+    for steps, expected in (
+        ([StandardScaler()], True), ([PolynomialFeatures(2), StandardScaler()], True),
+        ([StandardScaler(), SelectKBest(k=5)], True), ([StandardScaler(with_std=False)], False),
+        ([StandardScaler(), PolynomialFeatures(2)], False), ([MinMaxScaler()], False), ([], False),
+    ):  # fmt: skip
+        model = make_pipeline(*steps, SparseSVC("l1", lam=2.0)).fit(X, y)
+        text = report(model, X, y)
+        assert ("coefficients of standardised features" in text) == expected
+        assert ("after MinMaxScaler" in text) == any(isinstance(step, MinMaxScaler) for step in steps)
 
 
 # Text, ticks, places ---------------------------------------------------------------------------

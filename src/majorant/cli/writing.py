@@ -154,7 +154,8 @@ def write_report(
     origin = {} if model.origin is None else model.origin.facts()
     report(
         model.estimator, data.training_rows[0], data.labels_as(model), path, feature_names=model.names,
-        deviations=model.deviations, provenance=origin, command=command_line(), overwrite=force, **contents,
+        deviations=model.deviations, provenance=origin, command=command_line(), overwrite=force,
+        data_name=data.source, **contents,
     )  # fmt: skip
     output.facts["report"] = str(path)
     output.say(f"Report written to {path}")

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from majorant.errors import MajorantError
 from majorant.estimators import SparseSVC, SparseSVCCV
+from majorant.estimators.coef_norms import feature_norms
 from majorant.estimators.fitted import Origin, origin_of
+from majorant.estimators.folds import PrecomputedDecision
 from majorant.estimators.plots.data import margins_of
 from majorant.reporting.text import plain_text
-from majorant.rows.sources import Source
-from majorant.rows.stream import read_blocks
+from majorant.rows.sources import ArraySource, FunctionSource, Source
 from majorant.status import History, Vector
+
+# What sources are called that nobody has named.
+UNNAMED = {source.name for source in (Source, FunctionSource, ArraySource)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +44,8 @@ class ScoredRows:
     """w·x + β: (n_rows,) for two classes, (n_rows, n_classes) for more."""
     role: str
     """"training", "test", or "given": rows of which it is not known that the model was trained on them."""
+    row_names: Sequence[Any] | None = None
+    """The index of a data frame, unless that only counts the rows."""
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -54,6 +64,29 @@ class ScoredRows:
 
 
 @dataclass(frozen=True, eq=False)
+class AskedScore:
+    """The score that a search or a cross-validation was to maximise."""
+
+    name: str
+    scorer: Any
+    """scikit-learn's: called with an estimator, X and y."""
+    model: SparseSVC | SparseSVCCV
+
+    def value(self, rows: ScoredRows) -> float:
+        """The score of the model on these rows; nan if the scorer cannot tell."""
+        model, X = self.model, rows.X
+        if isinstance(X, Source):  # as in a cross-validation on a source, the decisions are the rows
+            theta = np.column_stack([copy(model).densify().coef_, model.intercept_])
+            model, X = PrecomputedDecision(model.classes_, theta), rows.decision
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return float(self.scorer(model, X, self.model.classes_[rows.codes]))
+        except (ValueError, TypeError, AttributeError):
+            return math.nan  # such as a scorer for other labels, or with arguments of its own
+
+
+@dataclass(frozen=True, eq=False)
 class ReportContext:
     """A fitted model with names for its features and classes, and its training and test rows."""
 
@@ -67,6 +100,12 @@ class ReportContext:
     test: ScoredRows | None
     steps: tuple[str, ...]
     """The transformers before the model, in a pipeline."""
+    data_name: str | None = None
+    """What the rows are called."""
+    standardized: bool = False
+    """Whether the pipeline gives the model standardised features."""
+    search: Any = None
+    """The fitted search (such as `GridSearchCV`) that the model comes from."""
     deviations: NDArray[np.float64] | None = None
     """The standard deviations of the features: coefficients times these are comparable."""
     trained_on: bool | None = True
@@ -77,6 +116,27 @@ class ReportContext:
         """The coefficients, per standard deviation of the features where these are known."""
         return self.coef if self.deviations is None else self.coef * self.deviations
 
+    @cached_property
+    def largest(self) -> NDArray[np.intp]:
+        """The features with a coefficient that is not zero, the largest effects first."""
+        support = np.flatnonzero(self.coef.any(axis=0))
+        return np.asarray(support[np.argsort(-feature_norms(self.effects)[support], kind="stable")])
+
+    @property
+    def asked(self) -> AskedScore | None:
+        """The score that the search, or else the cross-validation, was to maximise, if one was named."""
+        scoring, scorer = getattr(self.search, "scoring", None), getattr(self.search, "scorer_", None)
+        if scoring is None:
+            scoring = getattr(self.model, "scoring", None)
+            scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+        if isinstance(scorer, dict):  # several, of which `refit` names one
+            scoring = self.search.refit
+            scorer = scorer.get(scoring) if isinstance(scoring, str) else None
+        if scorer is None:
+            return None
+        name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score asked for")
+        return AskedScore(name, scorer, self.model)
+
     @property
     def evaluated(self) -> ScoredRows:
         """The rows of the scores: the test rows if there are any, else the training rows."""
@@ -86,6 +146,11 @@ class ReportContext:
     def origin(self) -> Origin:
         """The source of the coefficients, inferred from the model's attributes."""
         return origin_of(self.model)
+
+    @property
+    def binary(self) -> bool:
+        """Whether there are two classes, which share one problem."""
+        return len(self.classes) == 2
 
     @property
     def n_features(self) -> int:
@@ -110,11 +175,12 @@ def make_context(
     *,
     deviations: Any = None,
     trained_on: bool | None = True,
+    data_name: str | None = None,
 ) -> ReportContext:
     """Check the input of a report."""
     if (X_test is None) != (y_test is None):
         raise MajorantError("X_test and y_test belong together: pass both or neither")
-    last, before = _parts(model)
+    last, before, search = _parts(model)
     try:
         check_is_fitted(last, "coef_")
     except NotFittedError:
@@ -129,21 +195,40 @@ def make_context(
         training=_rows(last, before, X, y, "", "training" if trained_on else "given"),
         test=None if X_test is None else _rows(last, before, X_test, y_test, "_test", "test"),
         steps=steps,
+        data_name=data_name or (X.name if isinstance(X, Source) and X.name not in UNNAMED else None),
+        standardized=before is not None and _standardizes(before),
+        search=search,
         deviations=_checked_deviations(deviations, last.n_features_in_),
         trained_on=trained_on,
     )
 
 
-def _parts(model: Any) -> tuple[Any, Pipeline | None]:
-    """The classifier, and what goes before it in a pipeline."""
+def _parts(model: Any) -> tuple[Any, Pipeline | None, Any]:
+    """The classifier, what goes before it in a pipeline, and the search that found it."""
     if isinstance(model, SparseSVC | SparseSVCCV):
-        return model, None
-    if isinstance(model, Pipeline) and isinstance(model.steps[-1][1], SparseSVC | SparseSVCCV):
-        return model.steps[-1][1], model[:-1] if len(model.steps) > 1 else None
+        return model, None, None
+    if isinstance(model, Pipeline):
+        last, inner, search = _parts(model.steps[-1][1])
+        steps = [*model.steps[:-1], *(() if inner is None else inner.steps)]
+        return last, Pipeline(steps) if steps else None, search
+    if hasattr(model, "best_estimator_"):
+        last, before, _ = _parts(model.best_estimator_)
+        return last, before, model
+    if isinstance(model, GridSearchCV | RandomizedSearchCV):
+        raise MajorantError(
+            "the search has no best_estimator_, since it is not fitted or has refit=False: call its fit with "
+            "refit=True before report"
+        )
     raise MajorantError(
-        f"a report is about a fitted SparseSVC or SparseSVCCV, or a pipeline that ends in one, not about an "
-        f"object of type {type(model).__name__} (of a search pass its best_estimator_)"
+        "a report is about a fitted SparseSVC or SparseSVCCV, a pipeline that ends in one, or a search for "
+        f"the best of them, not about an object of type {type(model).__name__}"
     )
+
+
+def _standardizes(before: Pipeline) -> bool:
+    """Whether a StandardScaler gives the features; a selection after it keeps their scale."""
+    steps = [step for _, step in before.steps if not hasattr(step, "get_support")]
+    return bool(steps) and isinstance(steps[-1], StandardScaler) and bool(steps[-1].with_std)
 
 
 def _names(last: Any, before: Pipeline | None, given: Any) -> Sequence[Any]:
@@ -181,6 +266,8 @@ def _checked_deviations(given: Any, n_features: int) -> NDArray[np.float64] | No
 
 
 def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str, role: str) -> ScoredRows:
+    index = X.index if hasattr(X, "iloc") else None  # only data frames of pandas have both
+    row_names = None if index is None or type(index).__name__ == "RangeIndex" else list(index)
     try:
         if before is not None:
             X = before.transform(X)
@@ -196,7 +283,7 @@ def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str, role:
             f"X{suffix} has {len(decision)} rows and y{suffix} {len(labels)} labels: they must be as many"
         )
     codes = _codes(labels, last.classes_, f"y{suffix}")
-    return ScoredRows(X, codes, decision, role)
+    return ScoredRows(X, codes, decision, role, row_names)
 
 
 def _codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.intp]:
@@ -215,17 +302,3 @@ def _codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np
 def _sentence(error: Exception) -> str:
     """The first sentence of an error message of scikit-learn."""
     return str(error).split("\n")[0].split(". ")[0].rstrip(".:")
-
-
-def density_and_storage(X: Any) -> tuple[float, str]:
-    """The share of entries that are not zero, and how X is stored; of a source by a pass over its blocks."""
-    blocks = (block.X for block in read_blocks(X)) if isinstance(X, Source) else (X,)
-    size = filled = 0
-    storage = ""
-    for block in blocks:
-        sparse = sp.issparse(block)
-        size += block.shape[0] * block.shape[1]
-        filled += block.count_nonzero() if sparse else int(np.count_nonzero(np.asarray(block)))
-        kind = np.dtype(block.dtype).name if sparse or isinstance(block, np.ndarray) else "table"
-        storage = f"{'sparse' if sparse else 'dense'} {kind}"
-    return float(filled / size) if size else 0.0, storage

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import hashlib
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from majorant import __version__
 from majorant.errors import MajorantError
 from majorant.estimators import SparseSVCCV
 from majorant.estimators.fitted import Origin
@@ -20,11 +21,15 @@ from majorant.estimators.path import Path
 from majorant.files import atomic_write, check_writable
 from majorant.persistence import Provenance
 from majorant.reporting.charts import figures
+from majorant.reporting.charts.classes import draw_features, draw_margins
+from majorant.reporting.charts.curves import draw_curves
 from majorant.reporting.context import ReportContext, make_context
-from majorant.reporting.scores import RESAMPLES, SEED, Score, scores
+from majorant.reporting.features import LEAST_CORRELATION, survey_features
+from majorant.reporting.result import Report
+from majorant.reporting.scores import Score, scores
 from majorant.reporting.sentences import (
-    EPSILON,
     certificate,
+    convergence_summary,
     data_facts,
     interval,
     potential_of,
@@ -37,11 +42,13 @@ from majorant.reporting.tables import (
     class_rows,
     coefficient_table,
     confusion_table,
+    correlated_rows,
     frequency_rows,
+    heat_map,
+    mistake_table,
     score_table,
 )
 from majorant.reporting.text import counted, number, plain_text, share, typeset
-from majorant.status import Certificate
 
 
 @dataclass(frozen=True)
@@ -69,13 +76,16 @@ def report(
     deviations: Any = None,
     trained_on: bool | None = True,
     overwrite: bool = True,
-) -> str:
+    data_name: str | None = None,
+    date: datetime.date | None = None,
+) -> Report:
     """Describe a fitted model on one HTML page, which is below 1 MB and needs nothing else.
 
     Parameters
     ----------
-    model : SparseSVC, SparseSVCCV or Pipeline
-        Fitted. A pipeline must end in one of the two and know the names of its features.
+    model : SparseSVC, SparseSVCCV, Pipeline or search
+        Fitted. A pipeline must end in one of the two and know the names of its features. Of a search, such as
+        `GridSearchCV`, the report is about the `best_estimator_`.
     X : array, data frame or sparse matrix (n_samples, n_features), or Source
         The rows it was trained on. A source is read block by block; one number per row and class is kept.
     y : array (n_samples,)
@@ -102,11 +112,16 @@ def report(
         False says that X and y are not the rows which the model was trained on, None that it is not known.
     overwrite : bool, default=True
         Whether a file that is there already may be replaced.
+    data_name : str, optional
+        What the data are called; by default the name of the source, or of training rows as in `provenance`.
+    date : datetime.date, optional
+        The date of the report; today by default.
 
     Returns
     -------
-    str
-        The page. The same input gives the same page, byte by byte.
+    Report
+        The page, a `str` that a notebook shows as a page; `path` is the file. The same input on the same date
+        gives the same page, byte by byte.
 
     Examples
     --------
@@ -121,15 +136,24 @@ def report(
     if path is not None:
         check_writable(path, overwrite=overwrite)  # before the work, not after it
     context = make_context(
-        model, X, y, feature_names, X_test, y_test, deviations=deviations, trained_on=trained_on
-    )
+        model, X, y, feature_names, X_test, y_test, deviations=deviations, trained_on=trained_on,
+        data_name=data_name or (_data_of(provenance) if trained_on else None),
+    )  # fmt: skip
     _check_path(path_result, context)
     content = _content(context, path_result, title, provenance, command)
+    content["date"] = (date or datetime.date.today()).isoformat()
     page = render("report.html", content, script="report.js")
     if path is not None:
         with atomic_write(path, overwrite=overwrite) as file:
             file.write(page.encode("utf-8"))
-    return page
+    return Report(page, path)
+
+
+def _data_of(provenance: Provenance | Mapping[Any, Any] | None) -> str | None:
+    """The data that the model was trained on."""
+    if isinstance(provenance, Provenance):
+        return provenance.source
+    return None if provenance is None else provenance.get("Data")
 
 
 def _check_path(path: Any, context: ReportContext) -> None:
@@ -152,35 +176,46 @@ def _content(
     command: str | None,
 ) -> dict[str, Any]:
     """The values of the template, by name."""
-    results = scores(
-        context.evaluated, context.training if context.test is not None else None, context.classes
-    )
+    before = None if context.test is None else context.training
+    results = scores(context.evaluated, before, context.classes, context.asked)
+    survey = survey_features(context)
     convergence = [figures.draw_certificate(context), figures.draw_objective(context)]
     strengths = [] if path is None else [figures.draw_path(context, path)]
     if isinstance(context.model, SparseSVCCV):
         strengths.append(figures.draw_cv_scores(context.model))
     return {
         "title": plain_text(title or f"{type(context.model).__name__} on {_task(context)}", 200),
+        "data_name": None if context.data_name is None else plain_text(context.data_name, 60),
+        "version": __version__,
         "summary": summary(context, results[0]),
         "tiles": _tiles(context, results[0]),
-        "data": data_facts(context),
+        "data": data_facts(context, survey),
         "classes": class_rows(context),
         "n_classes": len(context.classes),
         "convergence": [chart for chart in convergence if chart],
+        "convergence_summary": convergence_summary(context),
         "certificate": certificate(context),
         "coefficients": coefficient_table(context),
+        "heat_map": heat_map(context),
+        "correlated": correlated_rows(context, survey),
+        "n_correlated": len(survey.features),
+        "least_correlation": LEAST_CORRELATION,
+        "left_out": len(context.model.support_) < context.n_features,
+        "feature_charts": draw_features(context, survey),
+        "standardized": context.standardized,
+        "steps": plain_text(", then ".join(context.steps), 300),
         "intercept": number(context.model.intercept_[0], 4, sign=True),
         "strengths": [chart for chart in strengths if chart],
         "frequencies": frequency_rows(context),
-        "scoreboard": score_table(results, context.evaluated),
-        "resamples": f"{RESAMPLES:,}",
-        "seed": SEED,
+        "scoreboard": score_table(results, context),
         "role": context.evaluated.role,
         "given": context.training.role,
         "trained_on": context.trained_on,
         "n_evaluated": f"{len(context.evaluated):,}",
         "confusion": confusion_table(context),
-        "margins": figures.draw_margins(context),
+        "mistakes": mistake_table(context),
+        "margins": draw_margins(context),
+        "curves": draw_curves(context),
         "settings": settings(context),
         "provenance": provenance_facts(provenance),
         "versions": versions(),
@@ -191,25 +226,31 @@ def _content(
 
 
 def _task(context: ReportContext) -> str:
+    if context.data_name is not None:
+        return context.data_name
     return f"{counted(len(context.training), 'row')} of {counted(len(context.classes), 'class', 'classes')}"
 
 
-def _tiles(context: ReportContext, accuracy: Score) -> list[Tile]:
+def _tiles(context: ReportContext, first: Score) -> list[Tile]:
     model = context.model
-    chance = f"{interval(accuracy)}, " if accuracy.low < accuracy.high else ""
     tiles = [
         Tile("Features used", f"{len(model.support_):,}", f"of {context.n_features:,}"),
-        Tile("Accuracy", share(accuracy.value), f"{chance}{context.evaluated.role} rows"),
+        Tile(
+            first.short_name,
+            share(first.value),
+            f"{interval(first)}, {context.evaluated.role} rows"
+            if first.has_interval
+            else f"{context.evaluated.role} rows",
+        ),
     ]
-    if context.origin is Origin.FITTED:
-        name = "Stationarity" if math.isnan(model.gap_) else "Duality gap"
-        error = max(Certificate(model.stationarity_, model.gap_).error, EPSILON)
-        state = "converged" if model.converged_ else "not converged"
-        tiles.append(Tile(name, number(error, 2), f"{state}, tolerance {number(model.tol, 2)}"))
-    elif context.origin is Origin.STREAM:
-        tiles.append(Tile("Stream", f"{model.t_:,}", "rows learned from"))
-    else:
+    if context.origin is Origin.IMPORTED:
         return [*tiles, Tile("Training", "not known", "the model was imported")]
+    if context.origin is Origin.STREAM:
+        tiles.append(Tile("Stream", f"{model.t_:,}", "rows learned from"))
+    elif model.converged_:
+        tiles.append(Tile("Training", "Converged ✓", f"to the tolerance {number(model.tol, 2)}"))
+    else:
+        tiles.append(Tile("Training", "Not converged", "see Convergence, below"))
     tiles.append(Tile("Strength λ", number(model.lam_), f"penalty {potential_of(context).name}"))
     return tiles
 

@@ -1,44 +1,241 @@
-"""The scores of a classifier, with bootstrap intervals.
+"""The scores of a classifier by scikit-learn, with 95 % intervals that hold for few rows.
 
-A bootstrap resample of the rows, reduced to its confusion matrix, is a draw from a multinomial distribution.
-So the bootstrap needs the counts alone, not the rows: a thousand resamples take as long for a hundred rows as
-for a million. (`scipy.stats.bootstrap` resamples the rows.)
+An interval says which scores of the population are compatible with these rows. None of them has width zero,
+also if no row is mistaken:
+
+- accuracy, precision and recall are proportions: Wilson's interval;
+- F1 = 2J / (1 + J) grows with J, the share of true positives among the rows that are positive or predicted to
+  be: Wilson's interval of J, mapped;
+- means over classes: the wider of two intervals at each end. The method of variance estimates recovery (Zou
+  and Donner 2008) adds up the squared distances of the classes' values from the ends of their intervals; this
+  is right for classes that differ. Wilson's interval of the mean is right for many small classes without many
+  mistakes;
+- ROC AUC: the score interval of Newcombe (2006, method 5) with the variance of Hanley and McNeil.
+
+Rejected: bootstrap resamples. They have no mistake if the rows have none, and the interval is then "1 to 1".
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.stats import norm
+from sklearn.metrics import accuracy_score, precision_recall_fscore_support, roc_auc_score
 
-from majorant.reporting.context import ScoredRows
+from majorant.reporting.context import AskedScore, ScoredRows
 from majorant.reporting.text import plain_text
-from majorant.status import Matrix, Vector
+from majorant.status import Vector
 
-RESAMPLES = 1000
-SEED = 0
-# The steps of a ROC curve in the bootstrap, at most. All rows within a step count as ties, which moves the
-# area by less than 3e-4, and not at all with fewer different scores than this.
-MOST_STEPS = 2048
-# Random numbers drawn at a time.
-BATCH = 4_000_000
+Z = float(norm.ppf(0.975))
+# Accuracy hides mistakes in the smallest class if that has less than this share of the rows of the largest.
+EQUAL_CLASSES = 0.5
+# Names of scikit-learn for scores that are listed under another name.
+ALIASES = {"recall_macro": "balanced_accuracy"}
 
-Counts = NDArray[np.int64]
+Interval = tuple[float, float]
+Counts = NDArray[np.integer[Any]]
+UNKNOWN = (math.nan, math.nan)
 
 
 @dataclass(frozen=True)
 class Score:
     """A score with its 95 % interval, and the score of the training rows for comparison."""
 
+    key: str
+    """scikit-learn's name of the score."""
     name: str
     value: float
-    low: float
-    high: float
+    low: float = math.nan
+    high: float = math.nan
     training: float | None = None
+
+    @property
+    def short_name(self) -> str:
+        """The name without its explanation."""
+        return self.name.split(" (")[0]
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the ends of the interval are known."""
+        return not math.isnan(self.low + self.high)
+
+
+# Intervals -------------------------------------------------------------------------------------
+
+
+def wilson(hits: Vector | Counts, rows: Vector | Counts) -> tuple[Vector, Vector]:
+    """Wilson's interval of each proportion; 0 to 1 without rows."""
+    rate = hits / np.maximum(rows, 1)
+    weight = rows + Z**2
+    centre = (rows * rate + 0.5 * Z**2) / weight
+    half = Z / weight * np.sqrt(rows * rate * (1.0 - rate) + 0.25 * Z**2)
+    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+
+
+def mean_interval(
+    values: Vector, ends: tuple[Vector, Vector], rows: Counts, classes_per_row: int = 1
+) -> Interval:
+    """The interval of the mean of the classes' values that are known, from those of the classes.
+
+    With `classes_per_row` = 1, the values are independent: each row counts in one class. A row that counts in
+    two classes moves two values at once, which at most doubles the variance of their mean.
+    """
+    known = ~np.isnan(values)
+    if not known.any():
+        return UNKNOWN
+    value, low, high, rows = values[known], ends[0][known], ends[1][known], np.maximum(rows[known], 1)
+    mean = float(value.mean())
+    scale = math.sqrt(classes_per_row) / len(value)
+    recovered = [
+        mean - scale * float(np.linalg.norm(value - low)), mean + scale * float(np.linalg.norm(high - value))
+    ]  # fmt: skip
+    # As many rows of equal classes have as precise a mean.
+    equivalent = np.array(len(value) ** 2 / np.sum(1.0 / rows) / classes_per_row)
+    pooled = wilson(mean * equivalent, equivalent)
+    return max(min(recovered[0], float(pooled[0])), 0.0), min(max(recovered[1], float(pooled[1])), 1.0)
+
+
+def area_interval(area: float, positive: int, negative: int) -> Interval:
+    """Newcombe's interval of the area under a ROC curve: the areas θ with |area - θ| ≤ Z √V(θ)."""
+    if math.isnan(area):
+        return UNKNOWN
+    pairs, rest = positive * negative, 0.5 * (positive + negative) - 1.0
+
+    def distance(theta: float) -> float:
+        shape = 1.0 + rest * ((1.0 - theta) / (2.0 - theta) + theta / (1.0 + theta))
+        return float((area - theta) ** 2 - Z**2 * theta * (1.0 - theta) * shape / pairs)
+
+    low = 0.0 if area <= 0.0 else brentq(distance, 0.0, area - 1e-12 * area)
+    high = 1.0 if area >= 1.0 else brentq(distance, area + 1e-12 * (1.0 - area), 1.0)
+    return float(low), float(high)
+
+
+# Scores ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRates:
+    """Precision, recall and F1 of each class; nan for a class that does not occur."""
+
+    precision: Vector
+    recall: Vector
+    f1: Vector
+    hits: Counts
+    actual: Counts
+    predicted: Counts
+
+    @classmethod
+    def of(cls, rows: ScoredRows, n_classes: int) -> ClassRates:
+        """By scikit-learn; the precision of a class that occurs and is never predicted is 0."""
+        true, predicted = rows.codes, rows.predicted
+        precision, recall, f1, actual = precision_recall_fscore_support(
+            true, predicted, labels=np.arange(n_classes), zero_division=np.nan
+        )
+        precision = np.where((actual > 0) & np.isnan(precision), 0.0, precision)
+        hits = np.bincount(true[true == predicted], minlength=n_classes)
+        return cls(precision, recall, f1, hits, actual, np.bincount(predicted, minlength=n_classes))
+
+    def intervals(self) -> dict[str, tuple[Vector, Vector]]:
+        """The intervals of the three rates of each class."""
+        ends = wilson(self.hits, self.actual + self.predicted - self.hits)
+        return {
+            "precision": wilson(self.hits, self.predicted),
+            "recall": wilson(self.hits, self.actual),
+            "f1": (2.0 * ends[0] / (1.0 + ends[0]), 2.0 * ends[1] / (1.0 + ends[1])),
+        }
+
+
+def scores(
+    evaluated: ScoredRows,
+    training: ScoredRows | None,
+    classes: tuple[str, ...],
+    asked: AskedScore | None = None,
+) -> tuple[Score, ...]:
+    """All scores of the evaluated rows; beside them those of the training rows, if these are others.
+
+    The first is the one that was asked for. If none was, it is the accuracy, or the balanced accuracy where
+    the classes are unequal.
+    """
+    found = _listed(evaluated, classes)
+    if training is not None:
+        before = _listed(training, classes)
+        found = [replace(score, training=other.value) for score, other in zip(found, before, strict=True)]
+    first = _asked(found, asked, evaluated, training)
+    if first is None:
+        counts = np.bincount(evaluated.codes)
+        counts = counts[counts > 0]
+        unequal = counts.min() < EQUAL_CLASSES * counts.max()
+        first = next(
+            score for score in found if score.key == ("balanced_accuracy" if unequal else "accuracy")
+        )
+    return first, *(score for score in found if score is not first)
+
+
+def _listed(rows: ScoredRows, classes: tuple[str, ...]) -> list[Score]:
+    true, predicted = rows.codes, rows.predicted
+    rates = ClassRates.of(rows, len(classes))
+    ends = rates.intervals()
+    right = wilson(np.array(np.count_nonzero(true == predicted)), np.array(len(true)))
+    found = [
+        Score("accuracy", "Accuracy", float(accuracy_score(true, predicted)), *map(float, right)),
+        _mean_score(
+            "balanced_accuracy", "Balanced accuracy (mean recall)", rates.recall, ends["recall"], rates.actual
+        ),
+    ]
+    if len(classes) > 2:
+        either = rates.actual + rates.predicted - rates.hits
+        return [
+            *found,
+            _mean_score(
+                "precision_macro", "Precision, mean over classes", rates.precision, ends["precision"],
+                rates.predicted,
+            ),
+            _mean_score("f1_macro", "F1, mean over classes", rates.f1, ends["f1"], either, classes_per_row=2),
+        ]  # fmt: skip
+    positive = plain_text(classes[1], 24)
+    for key, name, values in (
+        ("precision", "Precision", rates.precision),
+        ("recall", "Recall", rates.recall),
+        ("f1", "F1", rates.f1),
+    ):
+        interval = UNKNOWN if np.isnan(values[1]) else (float(ends[key][0][1]), float(ends[key][1][1]))
+        found.append(Score(key, f"{name} for “{positive}”", float(values[1]), *interval))
+    n_positive = int(np.count_nonzero(true))
+    n_negative = len(true) - n_positive
+    area = float(roc_auc_score(true, rows.decision)) if n_positive and n_negative else math.nan
+    return [*found, Score("roc_auc", "ROC AUC", area, *area_interval(area, n_positive, n_negative))]
+
+
+def _mean_score(
+    key: str, name: str, values: Vector, ends: tuple[Vector, Vector], rows: Counts, classes_per_row: int = 1
+) -> Score:
+    value = math.nan if np.isnan(values).all() else float(np.nanmean(values))
+    return Score(key, name, value, *mean_interval(values, ends, rows, classes_per_row))
+
+
+def _asked(
+    found: list[Score], asked: AskedScore | None, evaluated: ScoredRows, training: ScoredRows | None
+) -> Score | None:
+    """The score that was asked for, with its interval if it is one of those found."""
+    value = math.nan if asked is None else asked.value(evaluated)
+    if asked is None or math.isnan(value):
+        return None
+    key = ALIASES.get(asked.name, asked.name)
+    for score in found:
+        # The class that scikit-learn calls positive may be the other one.
+        if score.key == key and math.isclose(score.value, value, abs_tol=1e-12):
+            return score
+    name = plain_text(asked.name.replace("_", " "), 40)
+    before = None if training is None else asked.value(training)
+    return Score(key, name[:1].upper() + name[1:], value, training=before)
+
+
+# Confusions ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,118 +244,10 @@ class Confusion:
 
     true: NDArray[np.intp]
     predicted: NDArray[np.intp]
-    counts: Counts
-    n_classes: int
+    counts: NDArray[np.int64]
 
     @classmethod
     def of(cls, rows: ScoredRows, n_classes: int) -> Confusion:
         """Count the pairs of true and predicted class."""
         pairs, counts = np.unique(rows.codes * n_classes + rows.predicted, return_counts=True)
-        return cls(pairs // n_classes, pairs % n_classes, counts.astype(np.int64), n_classes)
-
-    def rates(self, counts: Counts) -> tuple[Matrix, Matrix, Matrix]:
-        """Precision, recall and F1 of each class for rows of counts; nan for a class that does not occur."""
-        right = (self.true == self.predicted).astype(np.float64)
-        hits = self._sum_by_class(counts, self.true, right)
-        actual = self._sum_by_class(counts, self.true, np.ones_like(right))
-        predicted = self._sum_by_class(counts, self.predicted, np.ones_like(right))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            # 0 as in scikit-learn for a class that occurs and is never predicted.
-            precision = np.where((predicted == 0.0) & (actual > 0.0), 0.0, hits / predicted)
-            return precision, hits / actual, 2.0 * hits / (actual + predicted)
-
-    def _sum_by_class(self, counts: Counts, classes: NDArray[np.intp], weights: Vector) -> Matrix:
-        shape = (len(classes), self.n_classes)
-        return np.asarray(counts @ sp.csr_array((weights, (np.arange(len(classes)), classes)), shape=shape))
-
-    def scores(self, counts: Counts) -> Matrix:
-        """The scores named by `_score_names`, in columns, for rows of counts."""
-        right = counts[:, self.true == self.predicted].sum(axis=1)
-        precision, recall, f1 = self.rates(counts)
-        columns = [right / counts.sum(axis=1), _mean(recall)]
-        if self.n_classes == 2:
-            columns += [precision[:, 1], recall[:, 1], f1[:, 1]]
-        else:
-            columns += [_mean(precision), _mean(f1)]
-        return np.column_stack(columns)
-
-
-def scores(evaluated: ScoredRows, training: ScoredRows | None, classes: tuple[str, ...]) -> tuple[Score, ...]:
-    """All scores of the evaluated rows; beside them those of the training rows, if these are others."""
-    values = _point_scores(evaluated, len(classes))
-    before = [None] * len(values) if training is None else _point_scores(training, len(classes))
-    confusion = Confusion.of(evaluated, len(classes))
-    intervals = _intervals(confusion.counts, confusion.scores)
-    if len(classes) == 2:
-        intervals.append(_area_interval(evaluated))
-    return tuple(
-        Score(name, value, low, high, other)
-        for name, value, (low, high), other in zip(
-            _score_names(classes), values, intervals, before, strict=True
-        )
-    )
-
-
-def _score_names(classes: tuple[str, ...]) -> list[str]:
-    names = ["Accuracy", "Balanced accuracy (mean recall)"]
-    if len(classes) > 2:
-        return [*names, "Precision, mean over classes", "F1, mean over classes"]
-    positive = plain_text(classes[1], 24)
-    return [*names, *(f"{rate} for “{positive}”" for rate in ("Precision", "Recall", "F1")), "ROC AUC"]
-
-
-def _point_scores(rows: ScoredRows, n_classes: int) -> list[float]:
-    confusion = Confusion.of(rows, n_classes)
-    values: list[float] = confusion.scores(confusion.counts[None])[0].tolist()
-    return [*values, float(_area(_roc_counts(rows)[0][None])[0, 0])] if n_classes == 2 else values
-
-
-def _mean(rates: Matrix) -> Vector:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # the mean of no numbers is nan
-        return np.asarray(np.nanmean(rates, axis=1))
-
-
-def _intervals(counts: Counts, statistic: Callable[[Counts], Matrix]) -> list[tuple[float, float]]:
-    """The central 95 % of every statistic over the resamples."""
-    drawn = np.concatenate([statistic(part) for part in _resampled(counts)])
-    known = [column[~np.isnan(column)] for column in drawn.T]
-    ends = [np.percentile(column, [2.5, 97.5]) if len(column) else [np.nan, np.nan] for column in known]
-    return [(float(low), float(high)) for low, high in ends]
-
-
-def _resampled(counts: Counts) -> Iterator[Counts]:
-    rng = np.random.default_rng(SEED)
-    total, cells = int(counts.sum()), counts.ravel()
-    batch = max(1, BATCH // len(cells))
-    for start in range(0, RESAMPLES, batch):
-        drawn = rng.multinomial(total, cells / total, size=min(batch, RESAMPLES - start))
-        yield drawn.reshape(-1, *counts.shape)
-
-
-def _area_interval(rows: ScoredRows) -> tuple[float, float]:
-    """The interval of the area under the ROC curve: its width from the steps, its place from all scores."""
-    exact, steps = _roc_counts(rows)
-    shift = float(_area(exact[None])[0, 0]) - float(_area(steps[None])[0, 0])
-    ((low, high),) = _intervals(steps, _area)
-    return max(low + shift, 0.0), min(high + shift, 1.0)
-
-
-def _roc_counts(rows: ScoredRows) -> tuple[Counts, Counts]:
-    """The rows of both classes at each score, rising: (n_scores, 2); and the same in `MOST_STEPS` at most."""
-    values, places = np.unique(rows.decision, return_inverse=True)
-    exact = np.zeros((len(values), 2), dtype=np.int64)
-    np.add.at(exact, (places, rows.codes), 1)
-    if len(values) <= MOST_STEPS:
-        return exact, exact
-    edges = np.linspace(0, len(values), MOST_STEPS + 1).astype(int)[:-1]
-    return exact, np.add.reduceat(exact, edges, axis=0)
-
-
-def _area(counts: Counts) -> Matrix:
-    """The area under the ROC curve: the share of pairs in the right order, ties counting half."""
-    negative, positive = counts[..., 0].astype(np.float64), counts[..., 1].astype(np.float64)
-    below = np.cumsum(negative, axis=1) - 0.5 * negative
-    with np.errstate(invalid="ignore"):
-        pairs = positive.sum(axis=1) * negative.sum(axis=1)
-        return np.asarray((positive * below).sum(axis=1) / pairs)[:, None]
+        return cls(pairs // n_classes, pairs % n_classes, counts.astype(np.int64))

@@ -15,9 +15,11 @@ from majorant import __version__
 from majorant.estimators.fitted import Origin
 from majorant.persistence import Provenance
 from majorant.potentials import Potential, make_potential
-from majorant.reporting.context import ReportContext, density_and_storage
+from majorant.reporting.context import ReportContext
+from majorant.reporting.features import FeatureSurvey
 from majorant.reporting.scores import Score
 from majorant.reporting.text import NO_BREAK, counted, number, plain_text, share
+from majorant.status import Certificate
 
 # No bound is claimed below the machine precision.
 EPSILON = sys.float_info.epsilon
@@ -32,16 +34,16 @@ def potential_of(context: ReportContext) -> Potential:
     return make_potential(model.penalty, lam=lam, delta=model.delta)
 
 
-def summary(context: ReportContext, accuracy: Score) -> str:
+def summary(context: ReportContext, first: Score) -> str:
     """The model in one sentence."""
     used = len(context.model.support_)
     rows = context.evaluated
-    evaluated = counted(len(rows), f"{rows.role} row")
-    # Without a wrong prediction, all resamples have the same score.
-    chance = f" (95{NO_BREAK}% interval {interval(accuracy)})" if accuracy.low < accuracy.high else ""
+    name = first.short_name
+    name = name[0].lower() + name[1:] if name[1:2].islower() else name  # not ROC AUC
+    chance = f" (95{NO_BREAK}% interval {interval(first)})" if first.has_interval else ""
     return (
-        f"{used:,} of {counted(context.n_features, 'feature')}, accuracy {share(accuracy.value)}{chance} on "
-        f"{evaluated}, {_brief_certificate(context)}."
+        f"{used:,} of {counted(context.n_features, 'feature')}, {name} {share(first.value)}{chance} on "
+        f"{counted(len(rows), f'{rows.role} row')}, {_training_state(context)}."
     )
 
 
@@ -50,16 +52,23 @@ def interval(score: Score) -> str:
     return f"{share(score.low)} to {share(score.high)}"
 
 
-def _brief_certificate(context: ReportContext) -> str:
-    model = context.model
+def _training_state(context: ReportContext) -> str:
     if context.origin is Origin.IMPORTED:
         return "imported: how it was trained is not known"
     if context.origin is Origin.STREAM:
         return "learned from a stream"
-    begin = "converged" if model.converged_ else "not converged"
-    if not math.isnan(model.gap_):
-        return f"{begin}: at most {number(max(model.gap_, EPSILON), 2)} above the minimum"
-    return f"{begin}: stationarity {number(model.stationarity_, 2)}"
+    return "converged" if context.model.converged_ else "not converged"
+
+
+def convergence_summary(context: ReportContext) -> str:
+    """How far from its minimum the objective is, in short."""
+    model = context.model
+    state = _training_state(context)
+    if context.origin is not Origin.FITTED:
+        return f"{state[0].upper()}{state[1:]}."
+    error, tol = Certificate(model.stationarity_, model.gap_).error, number(model.tol, 2)
+    name = "stationarity" if math.isnan(model.gap_) else "duality gap"
+    return f"{state[0].upper()}{state[1:]}: {name} {number(max(error, EPSILON), 2)}, tolerance {tol}."
 
 
 def certificate(context: ReportContext) -> str:
@@ -100,18 +109,19 @@ def certificate(context: ReportContext) -> str:
 # Tables of names and values --------------------------------------------------------------------
 
 
-def data_facts(context: ReportContext) -> list[tuple[str, str]]:
+def data_facts(context: ReportContext, survey: FeatureSurvey) -> list[tuple[str, str]]:
     """The rows of the report, usually the training rows."""
-    density, storage = density_and_storage(context.training.X)
     facts = [
         (f"{context.training.role.capitalize()} rows", f"{len(context.training):,}"),
         ("Features", f"{context.n_features:,}"),
         ("Classes", f"{len(context.classes):,}"),
-        ("Entries that are not zero", f"{number(100.0 * density)} %"),
-        ("Stored as", storage),
+        ("Entries that are not zero", f"{number(100.0 * survey.density)} %"),
+        ("Stored as", survey.storage),
     ]
     if context.test is not None:
         facts.insert(1, ("Test rows", f"{len(context.test):,}"))
+    if context.data_name is not None:
+        facts.insert(0, ("Data", plain_text(context.data_name, 300)))
     if context.steps:
         facts.append(("Transformed by", plain_text(", then ".join(context.steps), 300)))
     return facts
@@ -125,6 +135,8 @@ def settings(context: ReportContext) -> list[tuple[str, str]]:
     potential = potential_of(context)
     formula = f", φ(w) = {potential.formula}" if potential.formula else ""
     facts = [("Penalty", f"{potential.name}{formula}"), ("Strength λ", number(model.lam_, 4))]
+    if context.search is not None:
+        facts = _search_facts(context.search) + facts
     if hasattr(potential, "delta"):
         facts.append(("Smoothing δ", number(potential.delta, 3)))
     if model.eta:
@@ -155,6 +167,16 @@ def settings(context: ReportContext) -> list[tuple[str, str]]:
             facts.append((name, number(value, digits)))
     if model.random_state is not None:
         facts.append(("Random state", plain_text(model.random_state)))
+    return facts
+
+
+def _search_facts(search: Any) -> list[tuple[str, str]]:
+    """Which search chose the model, and from how many candidates."""
+    best = ", ".join(f"{name} = {value}" for name, value in search.best_params_.items())
+    candidates = counted(len(search.cv_results_["params"]), "candidate")
+    facts = [("Chosen by", plain_text(f"{type(search).__name__}, {candidates}: {best}", 300))]
+    if hasattr(search, "best_score_"):
+        facts.append(("Mean score in the search", number(search.best_score_, 4)))
     return facts
 
 

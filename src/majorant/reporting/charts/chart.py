@@ -1,8 +1,8 @@
 """A chart: two axes, and lines, bands and bars between them, as SVG whose colours are CSS classes.
 
 Every chart is 400 units wide, the width of a phone; a wide page shows two charts side by side with smaller
-text. So
-a chart that fits here fits everywhere. Axis labels stand above and below the chart, legends outside as HTML:
+text. So a
+chart that fits here fits everywhere. Axis labels stand above and below the chart, legends outside as HTML:
 nothing inside can overlap.
 """
 
@@ -24,6 +24,8 @@ FONT = 12.0
 # More points of a line than these are finer than a pixel.
 MOST_POINTS = 200
 COLOURS = 6
+# The diameter of the dots of a strip, with the space between two.
+DOT = 5.6
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,15 @@ class Chart:
         across, up = float(self.to_x(x)), float(self.to_y(y))
         self._parts.append(element("circle", cx=across, cy=up, r=radius, class_=f"dot {classes}"))
 
+    def strip(self, values: Any, y: float, classes: str, height: float) -> None:
+        """A dot for each number, at a number of the vertical axis; dots that would overlap are stacked."""
+        across = np.sort(self.to_x(values))
+        most = max(1, int(height / DOT))
+        lanes = np.array(side_by_side(across.tolist(), DOT, most))
+        up = float(self.to_y(y)) + DOT * np.where(lanes % 2, (lanes + 1) // 2, -(lanes // 2))
+        shape = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in zip(across.tolist(), up.tolist(), strict=True))
+        self._parts.append(element("path", d=shape, class_=f"strip {classes}"))
+
     def stairs(self, edges: Any, heights: Any, foot: float, classes: str) -> None:
         """A histogram whose base is at a number of the vertical axis."""
         along = np.repeat(self.to_x(edges), 2)
@@ -193,6 +204,17 @@ class Chart:
 
 def _svg_path(across: Vector, up: Vector) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(across.tolist(), up.tolist(), strict=True))
+
+
+def side_by_side(places: Sequence[float], width: float, most: int) -> list[int]:
+    """For places in rising order, the first of `most` lanes that is free for `width`; 0 if none is."""
+    ends = [-np.inf] * most
+    lanes = []
+    for place in places:
+        lane = next((k for k, end in enumerate(ends) if place >= end), 0)
+        ends[lane] = place + width
+        lanes.append(lane)
+    return lanes
 
 
 def spread(ideal: Sequence[float], gap: float, low: float, high: float) -> list[float]:

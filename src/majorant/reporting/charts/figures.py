@@ -1,4 +1,4 @@
-"""The charts of a report: convergence, margins, the path, cross-validation."""
+"""The charts of how a model came about: convergence, the path, cross-validation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from majorant.estimators import SparseSVCCV
 from majorant.estimators.path import Path
-from majorant.estimators.plots.data import bin_edges, certificate_errors, cv_scores, path_lines, subsample
+from majorant.estimators.plots.data import certificate_errors, cv_scores, path_lines, subsample
 from majorant.reporting.charts.chart import (
     COLOURS,
     FONT,
@@ -19,18 +19,16 @@ from majorant.reporting.charts.chart import (
     LegendEntry,
     spread,
 )
-from majorant.reporting.charts.scales import Scale, linear_scale, log_scale, scale_of
+from majorant.reporting.charts.scales import linear_scale, log_scale, scale_of
 from majorant.reporting.context import ReportContext
-from majorant.reporting.text import counted, number, percent, plain_text, text_width, truncated
+from majorant.reporting.text import counted, number, plain_text, text_width, truncated
 from majorant.status import Vector
 
 # More curves of problems than this hide each other, and this many show their range.
 MOST_CURVES = 40
-MOST_CLASSES = 40
-MOST_BINS = 48
 # Smaller coefficients than these cover each other near zero.
 MOST_PATH_LINES = 60
-CLASS_ROOM, FEATURE_ROOM = 116.0, 132.0
+FEATURE_ROOM = 132.0
 
 Curve = tuple[Vector, Vector]
 
@@ -100,77 +98,6 @@ def _draw_curves(chart: Chart, curves: Sequence[Curve], context: ReportContext) 
         return [LegendEntry("pale", f"one line for each of {drawn}")]
     names = context.classes[: len(curves)] if len(curves) > 1 else ()
     return [LegendEntry(f"c{k}", plain_text(name, 40)) for k, name in enumerate(names)]
-
-
-# Margins ---------------------------------------------------------------------------------------
-
-
-def draw_margins(context: ReportContext) -> Figure:
-    """A histogram for each class; of many classes, the middle half and the middle 90 % of their margins."""
-    rows = context.evaluated
-    margins = rows.margins
-    present = [k for k in range(len(context.classes)) if np.any(rows.codes == k)]
-    by_class = {k: margins[rows.codes == k] for k in present[:MOST_CLASSES]}
-    names = [plain_text(context.classes[k]) for k in by_class]
-    sentence = (
-        f"{percent(float(np.mean(margins < 1.0)))} of the {rows.role} rows are inside the margin, "
-        f"{percent(float(np.mean(margins < 0.0)))} on the wrong side."
-    )
-    label = "Margin y f(x)" if len(context.classes) == 2 else "f of the own class minus the largest other f"
-    histograms = len(by_class) <= COLOURS
-    draw = _draw_histograms if histograms else _draw_quantiles
-    chart = draw(list(by_class.values()), names, label, sentence)
-    chart.rule(x=0.0, classes="solid")
-    if chart.x.high >= 1.0:
-        chart.rule(x=1.0, classes="dashed")
-    legend = [LegendEntry("solid", "0, the border"), LegendEntry("dashed", "1, the margin")]
-    if not histograms:
-        legend += [LegendEntry("c0 thick", "the middle half"), LegendEntry("c0", "the middle 90 %")]
-    if len(present) > MOST_CLASSES:
-        sentence += f" The first {MOST_CLASSES} of {len(present)} classes are shown."
-    return chart.figure("Margins", legend, sentence)
-
-
-def _margin_chart(
-    names: list[str], x: Scale, x_label: str, sentence: str, *, row: float, y_label: str
-) -> Chart:
-    shown = [truncated(name, FONT, CLASS_ROOM) for name in names]
-    left = 12.0 + max(text_width(name, FONT) for name in shown)
-    chart = Chart(
-        "margins", "Margins by class", sentence, x, Scale(0.0, float(len(names)), ()), x_label=x_label,
-        y_label=y_label, height=row * len(names), left=left,
-    )  # fmt: skip
-    for k, name in enumerate(shown):
-        chart.text(left - 8.0, chart.top + row * (k + 0.5) + 4.0, name, "end")
-    return chart
-
-
-def _draw_histograms(by_class: list[Vector], names: list[str], x_label: str, sentence: str) -> Chart:
-    edges = bin_edges(np.concatenate(by_class), MOST_BINS)
-    x = linear_scale(min(float(edges[0]), 0.0), max(float(edges[-1]), 1.0), tight=True, most=6)
-    row, y_label = 190.0 / max(len(names), 2), "Share of each class’s rows"
-    chart = _margin_chart(names, x, x_label, sentence, row=row, y_label=y_label)
-    # With two classes, the colours of the coefficients that favour them.
-    colours = (1, 0) if len(names) == 2 else range(len(names))
-    for k, margins in enumerate(by_class):
-        heights = np.histogram(margins, edges)[0].astype(np.float64)
-        heights *= 0.86 / heights.max()
-        foot = len(names) - 1.0 - k
-        chart.stairs(edges, heights, foot, f"c{colours[k]}")
-        chart.rule(y=foot, classes="axis")
-    return chart
-
-
-def _draw_quantiles(by_class: list[Vector], names: list[str], x_label: str, sentence: str) -> Chart:
-    quantiles = np.array([np.quantile(margins, [0.05, 0.25, 0.5, 0.75, 0.95]) for margins in by_class])
-    x = linear_scale(min(float(quantiles.min()), 0.0), max(float(quantiles.max()), 1.0), most=6)
-    chart = _margin_chart(names, x, x_label, sentence, row=17.0, y_label="Class")
-    for k, (low, first, median, third, high) in enumerate(quantiles.tolist()):
-        middle = len(names) - 0.5 - k
-        chart.line([low, high], [middle, middle], "c0")
-        chart.line([first, third], [middle, middle], "c0 thick")
-        chart.dot(median, middle, "hole", 2.6)
-    return chart
 
 
 # Strengths -------------------------------------------------------------------------------------

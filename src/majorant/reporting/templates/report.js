@@ -1,5 +1,38 @@
 "use strict";
 (() => {
+  /* A table that is wider than its region says so, and fades at the side where there is more. */
+  for (const region of document.querySelectorAll(".scroll")) {
+    const hint = document.createElement("p");
+    hint.className = "hint";
+    hint.textContent = "↔ wider than the screen: scroll sideways";
+    hint.hidden = true;
+    region.before(hint);
+    const mark = () => {
+      const beyond = region.scrollWidth - region.clientWidth;
+      hint.hidden = beyond <= 1;
+      region.classList.toggle("fade", region.scrollLeft < beyond - 1);
+    };
+    region.addEventListener("scroll", mark, { passive: true });
+    new ResizeObserver(mark).observe(region);
+    new ResizeObserver(mark).observe(region.firstElementChild);
+  }
+})();
+(() => {
+  const folded = Array.from(document.querySelectorAll("details"));
+  addEventListener("beforeprint", () => folded.forEach((part) => { part.dataset.open = part.open; part.open = true; }));
+  addEventListener("afterprint", () => folded.forEach((part) => { part.open = part.dataset.open === "true"; }));
+  for (const link of document.querySelectorAll("nav a")) {
+    link.addEventListener("click", (event) => {
+      const section = document.getElementById(link.hash.slice(1));
+      section.querySelectorAll("details").forEach((part) => { part.open = true; });
+      /* In the frame of a notebook, the address of a link is that of the notebook. */
+      if (location.protocol !== "about:") return;
+      event.preventDefault();
+      section.scrollIntoView();
+    });
+  }
+})();
+(() => {
   const table = document.getElementById("coefficient-table");
   if (!table) return;
   const body = table.tBodies[0], rows = Array.from(body.rows);
@@ -53,6 +86,37 @@
   for (const row of rows) row.dataset.name = row.querySelector("th").textContent.toLowerCase();
   search.addEventListener("input", show);
   more.addEventListener("click", () => { all = true; show(); });
+  const csv = () => {
+    const quoted = (text) => /[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+    const lines = rows.map((row) =>
+      [quoted(row.querySelector("th").textContent), ...row.dataset.values.split(" ")].join(","));
+    return [JSON.parse(table.dataset.columns).map(quoted).join(","), ...lines, ""].join("\n");
+  };
+  const copy = document.getElementById("copy");
+  const said = (text) => {
+    copy.textContent = text;
+    setTimeout(() => { copy.textContent = "Copy as CSV"; }, 2000);
+  };
+  const copyByHand = () => {
+    const area = document.createElement("textarea");
+    area.value = csv();
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    said(done ? "Copied" : "Copying is blocked");
+  };
+  copy.addEventListener("click", () => {
+    if (!navigator.clipboard) return copyByHand();
+    navigator.clipboard.writeText(csv()).then(() => said("Copied"), copyByHand);
+  });
+  document.getElementById("download").addEventListener("click", () => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" }));
+    link.download = "coefficients.csv";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
   document.getElementById("tools").hidden = false;
   show();
 })();
