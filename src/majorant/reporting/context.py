@@ -198,7 +198,9 @@ def make_context(
         data_name=data_name or (X.name if isinstance(X, Source) and X.name not in UNNAMED else None),
         standardized=before is not None and _standardizes(before),
         search=search,
-        deviations=_checked_deviations(deviations, last.n_features_in_),
+        deviations=_checked_deviations(
+            getattr(last, "scale_", None) if deviations is None else deviations, last.n_features_in_
+        ),
         trained_on=trained_on,
     )
 

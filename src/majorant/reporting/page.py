@@ -106,7 +106,8 @@ def report(
     command : str, optional
         The line of a shell that makes this report.
     deviations : array (n_features,), optional
-        Standard deviations of the features, or other units of theirs. The features are then ranked by
+        Standard deviations of the features, or other units of theirs; by default those that a model with
+        ``standardize=True`` knows. The features are then ranked by
         effect, the coefficient times this, and not by coefficients of different units.
     trained_on : bool or None, default=True
         False says that X and y are not the rows which the model was trained on, None that it is not known.
