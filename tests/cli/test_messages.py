@@ -58,6 +58,7 @@ def command(tmp_path, monkeypatch, capsys):
         (["path", "rows.svm", "--points", "3", "--max-iter", "1"], 0, "or end the path earlier (--ratio)."),
         (["cv", "rows.svm", "--points", "3", "--max-iter", "1"], 0, "Increase --max-iter, or take larger"),
         (["train", "table.csv"], 1, "Say so with --label;"),
+        (["train", "rows.svm", "--drop", "x"], 1, "--label and --drop are for tables (--format says what"),
         (["train", "table.csv", "--no-header"], 1, "without a header, --label must be the number"),
     ],
     ids=lambda words: " ".join(words) if isinstance(words, list) else None,

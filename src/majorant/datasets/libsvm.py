@@ -24,22 +24,27 @@ from majorant.datasets.labels import labels_from_array
 from majorant.datasets.wanted import Found, Wanted
 from majorant.errors import DataFileError
 
-__all__ = ["Parser", "read_libsvm", "whole_lines"]
+__all__ = ["Parser", "read_libsvm", "refuse_columns", "whole_lines"]
 
 MOST_FEATURES = 2**31 - 1
 
 
 def read_libsvm(content: Content, wanted: Wanted) -> Found:
     """The rows as a CSR array with sorted indices, the labels."""
-    if wanted.label is not None or wanted.drop:
-        raise DataFileError(
-            "the columns of LIBSVM text have no names: label and drop are for tables (format= says what a "
-            "file is)", content.path,
-        )  # fmt: skip
+    refuse_columns(content.path, wanted)
     parser = Parser(content.path, wanted)
     for text in whole_lines(content.chunks()):
         parser.feed(text)
     return parser.finish()
+
+
+def refuse_columns(path: str, wanted: Wanted) -> None:
+    """Raise an error if a column is asked for by name."""
+    if wanted.label is not None or wanted.drop:
+        raise DataFileError(
+            "the columns of LIBSVM text have no names: label and drop are for tables (format= says what a "
+            "file is)", path,
+        )  # fmt: skip
 
 
 def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from majorant.datasets.labels import labels_from_array
-from majorant.datasets.libsvm import Parser, whole_lines
+from majorant.datasets.libsvm import Parser, refuse_columns, whole_lines
 from majorant.datasets.stamps import Stamp
 from majorant.datasets.wanted import Wanted
 from majorant.errors import DataFileError, MajorantError
@@ -60,6 +60,7 @@ class LibsvmSource(Source):
     """LIBSVM text in blocks that take about `block_bytes` bytes in memory."""
 
     def __init__(self, path: str, wanted: Wanted, block_bytes: int) -> None:
+        refuse_columns(path, wanted)
         self.name, self._wanted = path, wanted
         self._stamp = Stamp.of(path)
         self._index = _remembered(self._stamp, wanted, block_bytes)
