@@ -151,6 +151,22 @@ def test_a_column_without_a_name_can_be_left_out_as_the_message_says(command):
 # What was meant --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (
+            ["train", "table.csv", "--label", "name", "--drop", 'city,"last, first",outcome', "-wbo", "2"],
+            "bob",
+        ),
+        (["convert", "labels.csv", "x.svm", "--number", "il=1"], "ill"),
+    ],
+    ids=["class weight", "number"],
+)
+def test_a_misspelt_class_is_answered_with_the_closest_one(command, words, meant):
+    Path("labels.csv").write_text("a,y\n1,ill\n2,well\n")
+    assert f"did you mean {meant!r}?" in command(*words, code=2)
+
+
 @pytest.mark.parametrize("memory", [[], ["--memory", "1MB"]], ids=["whole", "blocks"])
 @pytest.mark.parametrize(
     ("words", "meant"),

@@ -596,6 +596,10 @@ GOLDEN_DECISIONS = {
         [0, 1, 0],
         [-0.006520715231193543, 0.022562571192125607, -0.0013066934611622532],
     ),
+    "version2-calibrated": (
+        ["ham", "ham", "spam"],
+        [-0.34474067750288934, -0.805235164474926, 0.38552176891701523],
+    ),
 }
 
 
@@ -609,7 +613,7 @@ def test_files_of_every_version_load_for_ever(file, path, monkeypatch):
     np.testing.assert_allclose(model.decision_function(X), decisions, rtol=1e-14, atol=1e-15)
     # What is written today is what was written then, but for the version of the package.
     written = json.loads(file.read_text(encoding="utf-8"))
-    assert written["version"] == 1
+    assert written["version"] == int(file.stem[len("version")])
     monkeypatch.setattr(document_module, "__version__", written["majorant"])
     save_model(model, path, provenance=load_provenance(file))
     if written["fitted"].get("solver_") == {"joint": "newton"}:  # a solver that is "newton" itself by now
@@ -622,6 +626,12 @@ def test_files_of_every_version_load_for_ever(file, path, monkeypatch):
     else:
         assert path.read_bytes() == file.read_bytes()
     assert kind_of(file) == "majorant"
+
+
+def test_a_calibrated_file_of_old_has_the_same_probabilities():
+    (file,) = (file for file in GOLDEN if file.stem == "version2-calibrated")
+    expected = [[0.75, 0.25], [1.0, 0.0], [0.1428571428571429, 0.8571428571428571]]
+    np.testing.assert_allclose(load_model(file).predict_proba(ROWS), expected, rtol=1e-12)
 
 
 def test_there_is_a_file_of_each_kind():
