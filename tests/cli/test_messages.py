@@ -58,6 +58,7 @@ def command(tmp_path, monkeypatch, capsys):
         (["path", "rows.svm", "--points", "3", "--max-iter", "1"], 0, "or end the path earlier (--ratio)."),
         (["cv", "rows.svm", "--points", "3", "--max-iter", "1"], 0, "Increase --max-iter, or take larger"),
         (["train", "table.csv"], 1, "Say so with --label;"),
+        (["train", "rows.svm", "--drop", "x"], 1, "--label and --drop are for tables (--format says what"),
         (["train", "table.csv", "--no-header"], 1, "without a header, --label must be the number"),
     ],
     ids=lambda words: " ".join(words) if isinstance(words, list) else None,
@@ -148,6 +149,22 @@ def test_a_column_without_a_name_can_be_left_out_as_the_message_says(command):
 
 
 # What was meant --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (
+            ["train", "table.csv", "--label", "name", "--drop", 'city,"last, first",outcome', "-wbo", "2"],
+            "bob",
+        ),
+        (["convert", "labels.csv", "x.svm", "--number", "il=1"], "ill"),
+    ],
+    ids=["class weight", "number"],
+)
+def test_a_misspelt_class_is_answered_with_the_closest_one(command, words, meant):
+    Path("labels.csv").write_text("a,y\n1,ill\n2,well\n")
+    assert f"did you mean {meant!r}?" in command(*words, code=2)
 
 
 @pytest.mark.parametrize("memory", [[], ["--memory", "1MB"]], ids=["whole", "blocks"])

@@ -54,6 +54,7 @@ OUTPUTS = [
     ["train", "rows.svm", "m", "--checkpoint", "{}"],
     ["cv", "rows.svm", "{}", "--points", "3"],
     ["path", "rows.svm", "{}"],
+    ["demo", "--report", "{}"],
 ]
 
 

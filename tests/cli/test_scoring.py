@@ -143,6 +143,19 @@ def test_a_text_is_the_number_that_it_stands_for():
     assert found["confusion_matrix"] == [[1, 1, 0], [0, 2, 0], [0, 1, 0]]
 
 
+def test_labels_that_are_unknown_have_one_order_and_few_rows():
+    evaluation = Evaluation(["a", "b"])
+    for label in ("z", "x", "a", "y"):
+        evaluation.add(np.array([label]), np.array([-1.0]))
+    assert evaluation.metrics()["labels"] == ["a", "b", "x", "y", "z"]
+    evaluation.add(np.arange(1000), np.ones(1000))
+    found = evaluation.metrics()
+    assert len(found["labels"]) == len(found["confusion_matrix"]) == 23
+    assert found["labels"][-1] == "other labels"
+    assert np.sum(found["confusion_matrix"]) == 1004
+    assert found["right"] == 1
+
+
 @pytest.mark.parametrize("name", [["train", "-v", "3"], ["cv"]], ids=lambda name: name[0])
 @pytest.mark.parametrize(
     ("data", "scoring", "message"),

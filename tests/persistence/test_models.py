@@ -599,6 +599,10 @@ GOLDEN_DECISIONS = {
         ["spam", "news", "spam"],
         [0.8765161075772433, -1.7560943947742549, 0.11346473454430869],
     ),
+    "version2-calibrated": (
+        ["ham", "ham", "spam"],
+        [-0.34474067750288934, -0.805235164474926, 0.38552176891701523],
+    ),
 }
 
 
@@ -613,6 +617,7 @@ def test_files_of_every_version_load_for_ever(file, path, monkeypatch):
     # What is written today is what was written then, but for the version of the package, and for what
     # later versions of the files have.
     written = json.loads(file.read_text(encoding="utf-8"))
+    assert written["version"] == int(file.stem[len("version")])
     monkeypatch.setattr(document_module, "__version__", written["majorant"])
     save_model(model, path, provenance=load_provenance(file))
     again = json.loads(path.read_text(encoding="utf-8"))
@@ -630,6 +635,12 @@ def test_files_of_every_version_load_for_ever(file, path, monkeypatch):
         del written[key], again[key]
     assert again == written
     assert kind_of(file) == "majorant"
+
+
+def test_a_calibrated_file_of_old_has_the_same_probabilities():
+    (file,) = (file for file in GOLDEN if file.stem == "version2-calibrated")
+    expected = [[0.75, 0.25], [1.0, 0.0], [0.1428571428571429, 0.8571428571428571]]
+    np.testing.assert_allclose(load_model(file).predict_proba(ROWS), expected, rtol=1e-12)
 
 
 def test_there_is_a_file_of_each_kind():

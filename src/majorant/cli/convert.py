@@ -21,6 +21,7 @@ from majorant.cli.models import Model
 from majorant.cli.output import Output, OutputOptions
 from majorant.cli.writing import check_output
 from majorant.errors import MajorantError
+from majorant.text import did_you_mean
 
 if TYPE_CHECKING:
     from majorant.cli.models import Estimator
@@ -126,8 +127,11 @@ def _numbered(labels: list[Any], words: Sequence[str], output: Output) -> list[i
     for word in words:
         name, _, digits = word.rpartition("=")
         if name not in map(str, labels):
-            known = ", ".join(map(str, labels[:20]))
-            raise typer.BadParameter(f"{word!r} is of no label ({known})", param_hint="--number")
+            known = list(map(str, labels))
+            raise typer.BadParameter(
+                f"{word!r} is of no label ({', '.join(known[:20])}){did_you_mean(name, known)}",
+                param_hint="--number",
+            )
         if not re.fullmatch(r"[+-]?[0-9]{1,9}", digits):
             raise typer.BadParameter(f"{word!r} is no LABEL=INTEGER", param_hint="--number")
         numbers[name] = int(digits)

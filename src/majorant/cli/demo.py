@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from majorant.cli.writing import check_output
+
 
 def demo(
     lam: Annotated[
@@ -24,6 +26,7 @@ def demo(
     """
     if not math.isfinite(lam):
         raise typer.BadParameter("must be a finite number", param_hint="--lam")
+    check_output(report, force=True)
     from majorant.demo import run_demo
 
     run_demo(lam, report=report)

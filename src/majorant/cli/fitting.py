@@ -12,6 +12,7 @@ import typer
 from majorant.cli.choices import not_zero, one_of, strictly_between
 from majorant.cli.help import CLASSES, DATA, LARGE_DATA, LIBLINEAR, MODEL
 from majorant.cli.liblinear import OTHERS, PENALTIES
+from majorant.text import did_you_mean
 
 SOLVERS = (
     "auto", "newton", "gradient", "mm", "mm-inversion", "mm-subspace", "mm-gradient",
@@ -205,9 +206,10 @@ def weights_by_class(words: Sequence[str], labels: Sequence[Any]) -> Any:
         exact = [label for label in labels if name == str(label)]
         label = next(iter(exact or [label for label in labels if _means(name, label)]), None)
         if label is None:
-            known = ", ".join(str(label) for label in labels[:20])
+            known = list(map(str, labels))
             raise typer.BadParameter(
-                f"{word!r} is of no class of the data ({known})", param_hint="--class-weight"
+                f"{word!r} is of no class of the data ({', '.join(known[:20])}){did_you_mean(name, known)}",
+                param_hint="--class-weight",
             )
         weights[label] = weight
     return weights

@@ -93,6 +93,8 @@ def _table(model: Model, features: list[Feature], output: Output) -> None:
 
 
 def _facts(model: Model) -> dict[str, str]:
+    from majorant.estimators.advice import interruption
+
     estimator, facts = model.estimator, model.summary
     penalty = str(estimator.penalty)
     if math.isfinite(estimator.lam_):  # of an imported model it is not known
@@ -118,7 +120,7 @@ def _facts(model: Model) -> dict[str, str]:
         lines["probabilities"] = f"{calibration.method}, from the held-out rows of {calibration.folds} folds"
     if "status" in facts:
         lines |= {
-            "convergence": facts["status"],
+            "convergence": interruption(estimator) or facts["status"],
             "objective": f"{facts['objective']:.8g}",
             "gap": f"{facts['gap']:.2e}",
             "stationarity": f"{facts['stationarity']:.2e}",

@@ -37,6 +37,7 @@ _IN_PYTHON_AND_HERE = re.compile(r"\b(?:label|drop|header)=[^\n]*? \((--[^\n]*?)
 _INVALID = re.compile(r"^The '(\w+)' parameter of \w+ ")
 _ASSIGNED = re.compile(rf"(?<![\w'\"./-])({'|'.join(OPTIONS)})=(?:'([^']*)'|([^\s,;:)]*[^\s,;:.)]))")
 _OF_DATA = re.compile(r"(?<![\w'\"./-])(label|drop|format|memory)= ?")
+_FOR_TABLES = re.compile(r"\b(label|drop)(?= and drop are for tables| (?:is|are) for tables)")
 _BARE = re.compile(rf"(?<![\w'\"./-])({'|'.join(BARE)})(?![\w'\"/-]|\.\w)")
 _PHRASES = (
     (re.compile(r"\blam="), "lam "),  # of a model on a path, which has no option of its own
@@ -77,5 +78,6 @@ def sentence(error: BaseException) -> str:
         return f"the data do not fit into memory. {error}".strip()
     text = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, DataFileError):  # which has names of columns in it, e.g. max_iter
-        return _OF_DATA.sub(r"--\1 ", _IN_PYTHON_AND_HERE.sub(r"\1", text))
+        text = _IN_PYTHON_AND_HERE.sub(r"\1", text)
+        return _FOR_TABLES.sub(r"--\1", _OF_DATA.sub(r"--\1 ", text))
     return in_options(text)

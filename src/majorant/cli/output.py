@@ -127,7 +127,11 @@ class Output:
                 cell.rjust(width) if k in right else cell.ljust(width)
                 for k, (cell, width) in enumerate(zip(row, widths, strict=True))
             )
-            self._echo("  ".join(cells).rstrip(), err=err)
+            line = "  ".join(cells).rstrip()
+            if prose:
+                self._echo(line, err=err)
+            else:
+                typer.echo(line)
 
     def finish(self, **facts: Any) -> None:
         """Print the facts, if a program asked for them."""

@@ -85,6 +85,8 @@ def predict(
     if answering.json and out in (None, STDOUT):
         out = None
         output.facts |= {"labels": []} | ({"scores": []} if scores or as_table else {})
+        if known.calibration is not None:
+            output.facts["probabilities"] = []
         if names is not None:
             output.facts["ids"] = names
     elif out is None and (as_table or not rows.counts):
@@ -103,15 +105,14 @@ def predict(
                 evaluation.add(y, values)
             if out is not None and as_table:
                 columns = values if probabilities is None else np.column_stack([values, probabilities])
-                write(lines_of_table(labels, columns, None if names is None else names[done:]))
+                ids = None if names is None else names[done : done + len(labels)]
+                write(lines_of_table(labels, columns, ids))
             elif out is not None:
                 write("".join(lines_of(labels, values if scores else None)))
             elif "labels" in output.facts:
-                output.facts["labels"] += labels.tolist()
-                if "scores" in output.facts:
-                    output.facts["scores"] += values.tolist()
-                if probabilities is not None:
-                    output.facts.setdefault("probabilities", []).extend(probabilities.tolist())
+                found: dict[str, Any] = {"labels": labels, "scores": values, "probabilities": probabilities}
+                for name in output.facts.keys() & found.keys():
+                    output.facts[name] += found[name].tolist()
             done += len(labels)
     if out not in (None, STDOUT):
         output.facts["predictions"] = str(out)

@@ -16,6 +16,7 @@ from majorant.cli.help import MODEL
 from majorant.text import did_you_mean
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from majorant.cli.data import CommandData
@@ -41,6 +42,8 @@ OF_CLASS_1 = {
 """Scores of one class out of two, which scikit-learn takes to be the class 1, and what is for all classes."""
 # At most as many cells of the confusion matrix are in the table.
 CONFUSIONS = 10
+# At most as many labels that are no classes of the model have a row of the confusion matrix.
+UNKNOWN = 20
 
 
 def known_score(name: str) -> str:
@@ -91,12 +94,11 @@ class Evaluation:
     Parameters
     ----------
     labels : sequence
-        The classes of the model, in order. Labels of rows that are none of these are added at the end, so
-        that such rows count as wrong.
+        The classes of the model, in order. Rows with other labels count as wrong.
     """
 
     def __init__(self, labels: Sequence[Any]) -> None:
-        self.labels, self.n_classes = list(labels), len(labels)
+        self.classes, self._unknown = list(labels), list[Any]()
         # A text 1 is the number 1, since files do not always say which is meant.
         self._codes: dict[Any, int] = {str(label): code for code, label in enumerate(labels)}
         self._codes |= {label: code for code, label in enumerate(labels)}
@@ -121,9 +123,23 @@ class Evaluation:
     def _code(self, label: Any) -> int:
         code = self._codes.get(label, self._codes.get(str(label)))
         if code is None:
-            code = self._codes[label] = len(self.labels)
-            self.labels.append(label)
+            code = self._codes[label] = len(self.classes) + len(self._unknown)
+            self._unknown.append(label)
         return code
+
+    def _labels(self) -> tuple[list[Any], NDArray[np.intp]]:
+        """The classes and the other labels, in order, and the place of each code among them.
+
+        If there are many other labels, most of them share a place: they may be as many as rows.
+        """
+        import numpy as np
+
+        order = sorted(range(len(self._unknown)), key=lambda code: str(self._unknown[code]))
+        places = np.arange(len(self.classes) + len(order))
+        for rank, code in enumerate(order):
+            places[len(self.classes) + code] = len(self.classes) + min(rank, UNKNOWN)
+        others = [self._unknown[code] for code in order[:UNKNOWN]]
+        return [*self.classes, *others, *(["other labels"] if len(order) > UNKNOWN else [])], places
 
     def metrics(self) -> dict[str, Any]:
         """All scores, by name. Precision, recall and F1 are those of the second of two classes, or means.
@@ -135,7 +151,8 @@ class Evaluation:
         from sklearn import metrics
 
         codes, decisions = zip(*self._parts, strict=True)
-        true, decision = np.concatenate(codes), np.concatenate(decisions)
+        labels, places = self._labels()
+        true, decision = places[np.concatenate(codes)], np.concatenate(decisions)
         two = decision.ndim == 1
         predicted = (decision > 0).astype(int) if two else decision.argmax(axis=1)
         with warnings.catch_warnings():
@@ -145,9 +162,10 @@ class Evaluation:
             )
             balanced = metrics.balanced_accuracy_score(true, predicted)
         area = float("nan")
-        if np.array_equal(np.unique(true), np.arange(self.n_classes)):
-            area = metrics.roc_auc_score(true == 1 if two else np.eye(self.n_classes)[true], decision)
-        confusion = metrics.confusion_matrix(true, predicted, labels=range(len(self.labels)))
+        n_classes = len(self.classes)
+        if np.array_equal(np.unique(true), np.arange(n_classes)):
+            area = metrics.roc_auc_score(true == 1 if two else np.eye(n_classes)[true], decision)
+        confusion = metrics.confusion_matrix(true, predicted, labels=range(len(labels)))
         right = int(np.trace(confusion))
         return {
             "rows": len(true),
@@ -156,8 +174,8 @@ class Evaluation:
             "balanced_accuracy": float(balanced),
             "roc_auc": float(area),
             **{name: float(rate) for name, rate in zip(("precision", "recall", "f1"), rates, strict=False)},
-            "positive_class": self.labels[1] if two else None,
-            "labels": self.labels,
+            "positive_class": self.classes[1] if two else None,
+            "labels": labels,
             "confusion_matrix": confusion.tolist(),
         }
 
