@@ -125,17 +125,21 @@ def shrink(W, g, h, slope, w):
     """The minimiser w of Σ_c (g_c (w_c - W_c) + h_c (w_c - W_c)²/2) + slope ‖w‖; returns its length.
 
     With b = hW - g it is b/(h + slope/t), where its length t solves Σ (b/(ht + slope))² = 1: by Newton's
-    method on the inverse root of the sum, which is nearly linear in t, from t = 0 upwards.
+    method on the inverse root of the sum, which is nearly linear in t, from where t would be if all h were as
+    large as the largest of them, upwards.
     """
     size = 0.0
+    steepest = 0.0
     for c in range(g.size):
         size += (h[c] * W[c] - g[c]) ** 2
+        steepest = max(steepest, h[c])
     if slope > 0.0 and size <= slope * slope:
         for c in range(g.size):
             w[c] = 0.0
         return 0.0
     t = 0.0
     if slope > 0.0:
+        t = (np.sqrt(size) - slope) / steepest
         for _ in range(50):
             total = 0.0
             fall = 0.0
