@@ -158,9 +158,12 @@ def _sweeps(
     violation that the last sweep met and how many sweeps there were.
     """
     worst, n = 0.0, 0
+    coefficients = W.reshape(-1)
     while True:
-        trail[n, : u.size] = u
-        trail[n, u.size :] = W.reshape(-1)
+        for k in range(u.size):
+            trail[n, k] = u[k]
+        for i in range(coefficients.size):
+            trail[n, u.size + i] = coefficients[i]
         n += 1
         if n == trail.shape[0] or (n > 1 and worst <= enough):
             return worst, n - 1
@@ -230,8 +233,11 @@ def _extrapolate(trail, u, W, slopes, ridge, order, products, shares):
         point[i] = combined
     before = _value(trail[m], size, classes, slopes, ridge, order[:-1])
     if _value(point, size, classes, slopes, ridge, order[:-1]) < before:
-        u[:] = point[:size]
-        W.reshape(-1)[:] = point[size:]
+        for k in range(size):
+            u[k] = point[k]
+        coefficients = W.reshape(-1)
+        for i in range(coefficients.size):
+            coefficients[i] = point[size + i]
 
 
 @compiled
