@@ -287,26 +287,6 @@ def csr_to_csc(data, indices, starts, stops, root, nexts, offset, target, number
 
 
 @compiled
-def count_rows(indices, starts, stops, ends):
-    """Count the entries of each row in some columns, one place later than the row's number."""
-    for j in range(starts.size):
-        for e in range(starts[j], stops[j]):
-            ends[indices[e] + 1] += 1
-
-
-@compiled
-def csc_to_csr(data, indices, starts, stops, root, nexts, target, numbers):
-    """Copy the entries of some columns, times root, and the columns' numbers, to the next places of rows."""
-    for j in range(starts.size):
-        for e in range(starts[j], stops[j]):
-            k = indices[e]
-            place = nexts[k]
-            nexts[k] = place + 1
-            target[place] = root[k] * data[e]
-            numbers[place] = np.uint32(j)
-
-
-@compiled
 def take_columns(data, indices, starts, stops, position, taken, where, ends):
     """The entries of the columns whose position is not negative, renumbered by it.
 
