@@ -64,8 +64,13 @@ class CsrBlock(Block):
     def loss(self, theta: Vector, indices: Indices | None = None) -> LossSum:
         if indices is None:  # one kernel less to compile, and as fast
             return self.loss_by_class(theta, lengths=False).loss
-        gradient = np.zeros(len(theta))
-        return LossSum(kernels.loss(*self._csr, self.y, self.s, self.b, theta, indices, gradient), gradient)
+        data, columns, starts, stops = self._csr
+        value, gradient = np.zeros(1), np.zeros((1, len(theta)))
+        kernels.loss_by_class(
+            data, columns, starts[indices], stops[indices], self.y[indices], self.s[indices], self.b, theta,
+            value, gradient, np.zeros(0),
+        )  # fmt: skip
+        return LossSum(float(value[0]), gradient[0])
 
     def loss_by_class(self, theta: Vector, *, lengths: bool) -> LossByClass:
         values, gradients = np.zeros(2), np.zeros((2, len(theta)))
@@ -103,17 +108,6 @@ class CsrBlock(Block):
                 dv[part], v[part], active[part], H, c,
             )  # fmt: skip
         return float(total)
-
-    def update_active(
-        self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
-    ) -> None:
-        data, indices, starts, stops = self._csr
-        for part in self._pieces if H.size else [slice(None)]:
-            check()
-            kernels.update_active(
-                data, indices, starts[part], stops[part], self.y[part], self.s[part], self.b,
-                dv[part], t, v[part], active[part], H, c,
-            )  # fmt: skip
 
     def rank_update(self, rows: Indices, sign: float, H: Matrix, c: Vector) -> None:
         for part in _pieces(self._lengths[rows] ** 2):
@@ -157,7 +151,8 @@ class CsrBlock(Block):
             np.ascontiguousarray, (starts[chosen], stops[chosen], self.y[chosen], self.s[chosen])
         )
         entries = (data, indices, starts, stops)
-        return CsrBlock(entries, self.n_features, y, s, intercept=self.b > 0, ones=self._csr[0] is None)
+        part = CsrBlock(entries, self.n_features, y, s, intercept=self.b > 0, ones=self._csr[0] is None)
+        return part if chosen.step is None else part.columns(np.arange(self.n_features))
 
     def columns(self, chosen: NDArray[np.intp]) -> CsrBlock:
         position = np.full(self.n_features, -1, dtype=np.int32)

@@ -286,17 +286,6 @@ class DenseBlock(Block):
             c[-1] = self.b * slopes.sum()
         return loss
 
-    def update_active(
-        self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
-    ) -> None:
-        v += dv if t == 1.0 else t * dv
-        now = v < 1.0
-        if H.size and len(changed := (now != active).nonzero()[0]):
-            entering = now[changed]
-            self.rank_update(changed[~entering], -1.0, H, c)
-            self.rank_update(changed[entering], 1.0, H, c)
-        active[:] = now
-
     def active_product(self, active: NDArray[np.bool_], d: Vector, out: Vector | None = None) -> Vector:
         image = self._matvec(d[:-1])
         image += self.b * d[-1]

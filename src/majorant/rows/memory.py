@@ -98,7 +98,7 @@ class MemoryRows(Rows):
 
     def every(self, step: int) -> MemoryRows:
         """Every `step`-th row, with `step` times its weight: a rough picture of all."""
-        part = self.of([_sample(block, step) for block in self.batch_blocks])
+        part = self.of([block.every(step) for block in self.batch_blocks])
         part._cut_by_user = self._cut_by_user
         part.blocks = part.partition()
         return part
@@ -180,9 +180,3 @@ def _cut(block: Block, cuts: Sequence[int]) -> list[Block]:
     if not cuts:
         return [block]
     return [block.rows(slice(a, b)) for a, b in pairwise([0, *cuts, block.n_samples])]
-
-
-def _sample(block: Block, step: int) -> Block:
-    part = block.rows(slice(None, None, step))
-    part.s = step * part.s
-    return part
