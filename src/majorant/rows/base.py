@@ -202,7 +202,7 @@ class Rows(ABC):
 
 @dataclass(frozen=True)
 class EveryKth:
-    """Every `step`-th row. Equal queries share a pass.
+    """A copy of every `step`-th row. Equal queries share a pass.
 
     With a number of entries, fewer rows: so that a block's sample has about so many entries.
     """
@@ -212,7 +212,12 @@ class EveryKth:
 
     def __call__(self, block: Block) -> Block:
         size = block.n_samples * block.n_features if block.dense else block.sparse_entries
-        return block.every(max(self.step, 0 if self.entries is None else -(-size // self.entries)))
+        step = self.step if self.entries is None else max(self.step, -(-size // self.entries))
+        sample = block.every(step)
+        # All columns, but copied: a view would keep the block alive.
+        copied = sample.columns(np.arange(block.n_features))
+        copied.fold = sample.fold
+        return copied
 
 
 def sum_blocks_each(parts: Sequence[Rows], questions: Sequence[Callable[[Block], Any]]) -> list[Any]:

@@ -146,7 +146,7 @@ class Block(ABC):
 
     @abstractmethod
     def rows(self, chosen: slice) -> Block:
-        """Some of the rows: a copy if they are not one after the other, else without a copy of X."""
+        """Some of the rows."""
 
     @classmethod
     @abstractmethod
@@ -184,7 +184,7 @@ class Block(ABC):
         return float(np.max(self.s * (self.squared_norms() + self.b**2)))
 
     def every(self, step: int) -> Block:
-        """Every `step`-th row with `step` times its weight: a copy, which does not keep the block alive."""
+        """Every `step`-th row with `step` times its weight, of sparse rows without a copy of X."""
         step = min(step, self.n_samples)  # of one row at least, which stands for no more than there are
         part = self.rows(slice(None, None, step))
         part.s = step * part.s

@@ -151,8 +151,7 @@ class CsrBlock(Block):
             np.ascontiguousarray, (starts[chosen], stops[chosen], self.y[chosen], self.s[chosen])
         )
         entries = (data, indices, starts, stops)
-        part = CsrBlock(entries, self.n_features, y, s, intercept=self.b > 0, ones=self._csr[0] is None)
-        return part if chosen.step is None else part.columns(np.arange(self.n_features))
+        return CsrBlock(entries, self.n_features, y, s, intercept=self.b > 0, ones=self._csr[0] is None)
 
     def columns(self, chosen: NDArray[np.intp]) -> CsrBlock:
         position = np.full(self.n_features, -1, dtype=np.int32)
