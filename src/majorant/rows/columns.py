@@ -52,7 +52,7 @@ class Columns:
 
     def rows(self, chosen: NDArray[np.intp], whole: MemoryRows) -> MemoryRows:
         """Some of the columns as sparse rows again: cheaper than taking them out of all rows once more."""
-        y, s = (np.concatenate([getattr(block, name) for block in whole.blocks]) for name in ("y", "s"))
+        y, s = whole.labels_and_weights
         X = self.matrix(len(y))[:, chosen].tocsr()
         root = np.divide(y, np.sqrt(s), out=np.zeros_like(y), where=s > 0.0)
         X.data *= np.repeat(root, np.diff(X.indptr))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from majorant.interrupts import check
 from majorant.rows import kernels
 from majorant.rows.base import LossByClass, LossSum
 from majorant.rows.block import Block, Indices
-from majorant.rows.threads import ENTRIES_PER_BLOCK, blocks_for, parallel_map
+from majorant.rows.threads import ENTRIES_PER_BLOCK, blocks_for, map_parts
 from majorant.status import Matrix, Vector
 
 if TYPE_CHECKING:
@@ -178,12 +178,8 @@ class CsrBlock(Block):
             # Behind the rows of a copy there is a place to spare, whose number may be anything.
             renumbered = np.empty(len(indices), dtype=np.uint32)
             count = blocks_for(len(indices), ENTRIES_PER_BLOCK)
-            bounds = [len(indices) * k // count for k in range(count + 1)]
-            parallel_map(
-                [
-                    partial(kernels.renumber, indices[a:b], position, renumbered[a:b])
-                    for a, b in pairwise(bounds)
-                ]
+            map_parts(
+                lambda part: kernels.renumber(indices[part], position, renumbered[part]), len(indices), count
             )
             known[:] = chosen, renumbered
         entries = (data, known[1], starts, stops)

@@ -96,6 +96,12 @@ class MemoryRows(Rows):
         """Whether X is an ndarray."""
         return self.blocks[0].dense
 
+    @property
+    def labels_and_weights(self) -> tuple[Vector, Vector]:
+        """The labels and the weights of all rows."""
+        y, s = (np.concatenate([getattr(block, name) for block in self.blocks]) for name in "ys")
+        return y, s
+
     def every(self, step: int) -> MemoryRows:
         """Every `step`-th row, with `step` times its weight: a rough picture of all."""
         part = self.of([block.every(step) for block in self.batch_blocks])

@@ -34,21 +34,6 @@ from majorant.status import (
 IDLE = 50
 
 
-class Stopwatch:
-    """Counts the seconds spent inside the solver."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def advance(self, iterates: Iterator[Iterate]) -> Iterate:
-        """The next iterate, with the clock running."""
-        start = time.perf_counter()
-        try:
-            return next(iterates)
-        finally:
-            self.seconds += time.perf_counter() - start
-
-
 def solve(
     solver: Solver,
     objective: Objective,
@@ -96,7 +81,7 @@ def solve(
         problem, start = narrowing.objective, narrowing.narrow(start)
     patience = math.inf if solver.stochastic else IDLE
     run = _Run(problem, tol, callbacks, narrowing, patience=patience, thorough=solver.exact)
-    run.clock.seconds = prepared
+    run.seconds = prepared
     try:
         # Overflow ends in values that are not finite, which are looked for; a warning would say less.
         with np.errstate(over="ignore", invalid="ignore"), one_thread():
@@ -104,7 +89,7 @@ def solve(
             with undisturbed():
                 result = run.result(status, start)
         if narrowing is not None:
-            result = narrowing.widen_result(result)
+            result = replace(result, iterate=narrowing.widen_point(result.iterate))
     except ClusterLostError as error:
         error.theta = None if run.last is None else run.last.theta
         raise
@@ -132,7 +117,7 @@ class _Run:
     ) -> None:
         self.objective, self.tol, self.callbacks, self.patience = objective, tol, callbacks, patience
         self.narrowing, self.thorough = narrowing, thorough
-        self.clock, self.history = Stopwatch(), History()
+        self.seconds, self.history = 0.0, History()
         self.last: Evaluated | None = None
         self.certificate = Certificate(math.nan)
         self.lower_bound = -math.inf
@@ -147,7 +132,7 @@ class _Run:
         with CtrlC() as ctrl_c, ending_on(lambda: ctrl_c.pressed):
             try:
                 for n in range(max_iter + 1):
-                    reason = self._take(n, self.clock.advance(iterates))
+                    reason = self._take(n, self._next(iterates))
                     if reason:
                         status = reason
                         break
@@ -158,6 +143,14 @@ class _Run:
                 status = Status.INTERRUPTED
         # Also if it was pressed in the last iteration: there may be other runs to come.
         return Status.INTERRUPTED if ctrl_c.pressed else status
+
+    def _next(self, iterates: Iterator[Iterate]) -> Iterate:
+        """The next iterate, with the clock running."""
+        start = time.perf_counter()
+        try:
+            return next(iterates)
+        finally:
+            self.seconds += time.perf_counter() - start
 
     def _take(self, n: int, iterate: Iterate) -> Status | None:
         """Measure an iterate, off the clock, and say whether to stop there."""
@@ -236,7 +229,7 @@ class _Run:
         nonzeros = self.objective.nonzeros(at.theta)
         gap, stationarity = certificate.gap, certificate.stationarity
         objective = at.value + self.objective.constant
-        record = Record(n, self.clock.seconds, objective, gap, stationarity, nonzeros)
+        record = Record(n, self.seconds, objective, gap, stationarity, nonzeros)
         self.last, self.certificate = at, certificate
         self.history.append(record)
 
@@ -244,30 +237,24 @@ class _Run:
         """The last point, evaluated afresh whatever was carried to it, and what is true of it."""
         if self.last is None:  # the starting point itself has no finite value
             at = Evaluated(start, float("nan"), np.zeros_like(start))
-            self.history.append(Record(0, self.clock.seconds, at.value, math.nan, math.nan, 0))
+            self.history.append(Record(0, self.seconds, at.value, math.nan, math.nan, 0))
             return Result(at, status, 0, self.certificate, self.history)
         at = self.last
         chosen = next((c.best_theta for c in self.callbacks if c.best_theta is not None), None)
         if chosen is not None and self.narrowing is not None:
             chosen = self.narrowing.narrow(chosen)
         best = at.theta if chosen is None else chosen
+        certificate = self.certificate
         if not np.array_equal(best, at.theta):
-            return self._result_at(best, status)
-        if status is not Status.CONVERGED:
-            at, certificate = self._certify(at.theta)
+            # The trace stays that of the run; a reason that is about its last point is not one of this point.
+            at, certificate = self._certify(best)
+            status = Status.STOPPED if status in (Status.CONVERGED, Status.STALLED) else status
+        elif status is not Status.CONVERGED:
+            at, certificate = self._certify(best)
             gap, stationarity = certificate.gap, certificate.stationarity
             value = at.value + self.objective.constant
             final = replace(self.history[-1], objective=value, gap=gap, stationarity=stationarity)
-            self.history, self.certificate = History([*self.history[:-1], final]), certificate
-            if certificate.error <= self.tol and status is not Status.INTERRUPTED:
-                status = Status.CONVERGED
-        return Result(at, status, self.history[-1].iteration, self.certificate, self.history)
-
-    def _result_at(self, theta: Vector, status: Status) -> Result:
-        """The point that a callback prefers to the last one; the trace stays that of the run."""
-        at, certificate = self._certify(theta)
-        if status in (Status.CONVERGED, Status.STALLED):
-            status = Status.STOPPED  # which was true of the last point
+            self.history = History([*self.history[:-1], final])
         if certificate.error <= self.tol and status is not Status.INTERRUPTED:
             status = Status.CONVERGED
         return Result(at, status, self.history[-1].iteration, certificate, self.history)

@@ -100,7 +100,7 @@ class _State:
 
         self.kernels, self.made_for = cd_kernels, [ref(rows) for rows in classes]
         blocks = classes[0].blocks
-        y, s = _labels(classes[0])
+        y, s = classes[0].labels_and_weights
         self.counts = classes[0].column_counts
         # Whether the first watched features have few of all entries, whichever they are.
         place = max(0, len(self.counts) - tuning.CD_FIRST)
@@ -115,7 +115,7 @@ class _State:
         if len(classes) == 1:
             self.intercept *= y
         else:
-            self.codes = np.argmax([_labels(rows)[0] for rows in classes], axis=0)
+            self.codes = np.argmax([rows.labels_and_weights[0] for rows in classes], axis=0)
             self._unlabelled = classes[0].relabelled(np.ones(len(y)), s)
         # Nanoseconds, roughly: in all, and of sweeps since the last Newton step.
         self.worked = self.spent = 0.0
@@ -257,13 +257,7 @@ class _State:
             part = first.columns(self.watched[support])
         else:
             part = self.columns.rows(support, first)
-        return [part, *(part.relabelled(*_labels(rows)) for rows in others)]
-
-
-def _labels(rows: MemoryRows) -> tuple[Vector, Vector]:
-    """The labels and the weights of all rows."""
-    y, s = (np.concatenate([getattr(block, name) for block in rows.blocks]) for name in "ys")
-    return y, s
+        return [part, *(part.relabelled(*rows.labels_and_weights) for rows in others)]
 
 
 def _newton_target(

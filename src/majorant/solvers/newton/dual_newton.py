@@ -47,7 +47,7 @@ def dual_newton_iterates(
     at = objective.evaluate(theta)
     yield at
     D = _curvatures(objective)
-    y, s = (np.concatenate([getattr(block, name) for block in rows.blocks]) for name in "ys")
+    y, s = rows.labels_and_weights
     used = np.flatnonzero(s > 0.0)
     K, pull = (_dense_kernel if rows.dense else _sparse_kernel)(rows, D, used, y[used] / np.sqrt(s[used]))
     dual = _DualEquations(K, y[used], s[used], intercept=rows.blocks[0].b > 0.0)
