@@ -58,10 +58,7 @@ class MemoryRows(Rows):
         """The same X with other labels and weights, as for another class; nothing of X is copied."""
         stops = np.cumsum([block.n_samples for block in self.batch_blocks])[:-1]
         parts = zip(self.batch_blocks, np.split(y, stops), np.split(sample_weight, stops), strict=True)
-        twin = self.of([block.relabelled(labels, weights) for block, labels, weights in parts])
-        twin._cut_by_user = self._cut_by_user
-        twin.blocks = twin.partition()
-        return twin
+        return self._cut_alike([block.relabelled(labels, weights) for block, labels, weights in parts])
 
     def columns(self, chosen: NDArray[np.intp]) -> MemoryRows:
         """The same rows with some of the features only."""
@@ -77,11 +74,9 @@ class MemoryRows(Rows):
         known: MemoryRows | None = self.warm_cache.get(MemoryRows)
         if known is not None:  # the same features: those that are not empty
             return known
-        part = self.of(
+        part = self._cut_alike(
             [block.renumbered(chosen) for block in self.batch_blocks if isinstance(block, CsrBlock)]
         )
-        part._cut_by_user = self._cut_by_user
-        part.blocks = part.partition()
         part._know_columns_of(self, chosen)
         self.warm_cache[MemoryRows] = part
         return part
@@ -104,7 +99,11 @@ class MemoryRows(Rows):
 
     def every(self, step: int) -> MemoryRows:
         """Every `step`-th row, with `step` times its weight: a rough picture of all."""
-        part = self.of([block.every(step) for block in self.batch_blocks])
+        return self._cut_alike([block.every(step) for block in self.batch_blocks])
+
+    def _cut_alike(self, batch_blocks: list[Block]) -> MemoryRows:
+        """Rows made of these `batch_blocks`, cut for speed if these are."""
+        part = self.of(batch_blocks)
         part._cut_by_user = self._cut_by_user
         part.blocks = part.partition()
         return part

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from majorant.jit import compiled, compiled_part
 from majorant.solvers.newton import tuning
-from majorant.solvers.newton.model_kernels import shrink
+from majorant.solvers.newton.model_kernels import optimality, shrink
 
 # A sweep along columns -------------------------------------------------------------------------------------
 
@@ -83,23 +83,12 @@ def _sweep(data, indices, starts, codes, column, u, W, slopes, ridge, scale, roo
         start = starts[j]
         stop = starts[j + 1]
         slope = slopes[j]
-        old = 0.0
-        pull = 0.0
         for c in range(classes):
             gradient, curvature = _derivatives(data, indices, start, stop, codes, u, c, classes)
             g[c] = gradient + ridge * W[j, c]
             h[c] = curvature + ridge
-            old += W[j, c] * W[j, c]
-            pull += g[c] * g[c]
-        old = np.sqrt(old)
-        pull = np.sqrt(pull)
+        old, pull, violation = optimality(W[j], g, slope)
         near[j] = old > 0.0 or pull > 0.9 * slope
-        violation = max(pull - slope, 0.0)
-        if old > 0.0:
-            violation = 0.0
-            for c in range(classes):
-                violation += (g[c] + slope * W[j, c] / old) ** 2
-            violation = np.sqrt(violation)
         if violation == 0.0:
             continue
         worst = max(worst, violation * scale[j])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from majorant.jit import compiled
+from majorant.jit import compiled, compiled_part
 
 
 @compiled
@@ -91,20 +91,10 @@ def descend_on_group_model(H, R, W, slopes, ridge, scale, sweeps, accuracy, g, h
     for _ in range(sweeps):
         worst = 0.0
         for j in range(W.shape[0]):
-            old = 0.0
-            pull = 0.0
             for c in range(g.size):
                 g[c] = R[c, j] + ridge[j] * W[j, c]
                 h[c] = H[c, j, j] + ridge[j]
-                old += W[j, c] * W[j, c]
-                pull += g[c] * g[c]
-            old = np.sqrt(old)
-            violation = max(np.sqrt(pull) - slopes[j], 0.0)
-            if old > 0.0:
-                violation = 0.0
-                for c in range(g.size):
-                    violation += (g[c] + slopes[j] * W[j, c] / old) ** 2
-                violation = np.sqrt(violation)
+            _, _, violation = optimality(W[j], g, slopes[j])
             if violation == 0.0:
                 continue
             worst = max(worst, violation * scale[j])
@@ -118,6 +108,25 @@ def descend_on_group_model(H, R, W, slopes, ridge, scale, sweeps, accuracy, g, h
         if worst <= accuracy:
             break
     return worst
+
+
+@compiled_part
+def optimality(W, g, slope):
+    """‖W‖, ‖g‖ and the violation: the least length of g plus a subgradient of slope ‖W‖."""
+    size = 0.0
+    pull = 0.0
+    for c in range(g.size):
+        size += W[c] * W[c]
+        pull += g[c] * g[c]
+    size = np.sqrt(size)
+    pull = np.sqrt(pull)
+    violation = max(pull - slope, 0.0)
+    if size > 0.0:
+        violation = 0.0
+        for c in range(g.size):
+            violation += (g[c] + slope * W[c] / size) ** 2
+        violation = np.sqrt(violation)
+    return size, pull, violation
 
 
 @compiled
