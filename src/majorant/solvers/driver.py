@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -80,8 +80,7 @@ def solve(
     if narrowing is not None:
         problem, start = narrowing.objective, narrowing.narrow(start)
     patience = math.inf if solver.stochastic else IDLE
-    run = _Run(problem, tol, callbacks, narrowing, patience=patience, thorough=solver.exact)
-    run.seconds = prepared
+    run = _Run(problem, tol, callbacks, narrowing, patience, solver.exact, prepared)
     try:
         # Overflow ends in values that are not finite, which are looked for; a warning would say less.
         with np.errstate(over="ignore", invalid="ignore"), one_thread():
@@ -103,29 +102,27 @@ def _iterates(solver: Solver, problem: Any, start: Vector, seed: int) -> Iterato
     yield from solver.iterates(problem, start, seed)
 
 
+@dataclass
 class _Run:
     """The state of one run: its clock, its trace and the last point that can be kept."""
 
-    def __init__(
-        self,
-        objective: Objective,
-        tol: float,
-        callbacks: Sequence[Callback],
-        narrowing: Narrowing | None,
-        patience: float,
-        thorough: bool,
-    ) -> None:
-        self.objective, self.tol, self.callbacks, self.patience = objective, tol, callbacks, patience
-        self.narrowing, self.thorough = narrowing, thorough
-        self.seconds, self.history = 0.0, History()
-        self.last: Evaluated | None = None
-        self.certificate = Certificate(math.nan)
-        self.lower_bound = -math.inf
-        self._worth_certifying = math.inf
-        # Of the iterates that were not underway: the last θ, the best Φ and certificate, and since when.
-        self._settled: Vector | None = None
-        self._best = (np.inf, np.inf)
-        self._idle = 0
+    objective: Objective
+    tol: float
+    callbacks: Sequence[Callback]
+    narrowing: Narrowing | None
+    patience: float
+    thorough: bool
+    seconds: float
+    """Spent in the solver, beginning with what its preparation took."""
+    history: History = field(default_factory=History)
+    last: Evaluated | None = None
+    certificate: Certificate = field(default_factory=lambda: Certificate(math.nan))
+    lower_bound: float = -math.inf
+    _worth_certifying: float = math.inf
+    # Of the iterates that were not underway: the last θ, the best Φ and certificate, and since when.
+    _settled: Vector | None = None
+    _best: tuple[float, float] = (math.inf, math.inf)
+    _idle: int = 0
 
     def follow(self, iterates: Iterator[Iterate], max_iter: int) -> Status:
         status = Status.MAX_ITER
