@@ -215,9 +215,9 @@ ENGINES = {
     "the rounds of a model": (
         model_kernels, "minimise_on_model", {"penalty": "l1", "lam": 0.1}, (400, 50), 2,
     ),
-    "sweeps along columns": (cd_kernels, "_rounds", {"penalty": "l1", "lam": 0.1}, (1500, 1100), 2),
+    "sweeps along columns": (cd_kernels, "descend_along", {"penalty": "l1", "lam": 0.1}, (1500, 1100), 2),
     "sweeps of all classes": (
-        cd_kernels, "_rounds", {"penalty": "l1", "lam": 0.1, "multi_class": "joint"}, (300, 700), 3,
+        cd_kernels, "descend_along", {"penalty": "l1", "lam": 0.1, "multi_class": "joint"}, (300, 700), 3,
     ),
     "batches": (DenseBlock, "loss", {"penalty": "l2", "solver": "sgd", "tol": 0.0}, (1000, 5), 2),
     "the Gram matrix": (DenseBlock, "_gather", {"penalty": "l2"}, (20_000, 20), 2),

@@ -360,3 +360,15 @@ def test_renumbering_columns_ignores_what_stands_behind_the_rows():
         narrow.matvec(np.array([3.0, 5.0, 7.0])), block.matvec(np.array([3.0, 0.0, 5.0, 7.0]))
     )
     assert np.array_equal(narrow.design(), block.design()[:, [0, 2, 3]])
+
+
+def test_rows_of_another_class_are_in_the_same_blocks(monkeypatch):
+    """A large matrix for each block makes fewer blocks: also of the other classes of a joint problem."""
+    X, y, s, _ = random_problem(n=4000, sparse=True)
+    monkeypatch.setattr("majorant.rows.memory.LEAST_ENTRIES", 2000)
+    part = MemoryRows(X, y, s)
+    assert len(part.blocks) == 2
+    part.blocks = part.partition(10**6)
+    assert len(part.blocks) == 1
+    twin = part.relabelled(-y, s)
+    assert [block.n_samples for block in twin.blocks] == [block.n_samples for block in part.blocks]

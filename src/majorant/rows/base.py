@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
-from operator import add
+from operator import add, methodcaller
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -129,7 +129,7 @@ class Rows(ABC):
         answers = (part.map_blocks(question) for part, question in zip(parts, questions, strict=True))
         return zip(*answers, strict=True)
 
-    def subsample(self, parts: Sequence[Rows], sample: EveryKth | ByNnz) -> list[list[Block]]:
+    def subsample(self, parts: Sequence[Rows], sample: EveryKth) -> list[list[Block]]:
         """The blocks of a sample of each of the parts, of which this is one, weighed to stand for all rows.
 
         Parts that are transforms of the blocks of one store share the copy of X.
@@ -184,7 +184,7 @@ class Rows(ABC):
 
     def curvature(self, theta: Vector, features: NDArray[np.intp] | None = None) -> Matrix:
         """2 L_AᵀS_A L_A over the rows A active at θ: the Hessian of the loss, of some features or of all."""
-        return self.sum_blocks(partial(_curvature, theta, features))
+        return self.sum_blocks(lambda block: block.curvature(theta, features))
 
     def gram_along(self, D: Matrix) -> Matrix:
         """DᵀLᵀSLD, m × m, for the m columns of D."""
@@ -202,24 +202,22 @@ class Rows(ABC):
 
 @dataclass(frozen=True)
 class EveryKth:
-    """Every `step`-th row. Equal queries share a pass."""
+    """A copy of every `step`-th row. Equal queries share a pass.
+
+    With a number of entries, fewer rows: so that a block's sample has about so many entries.
+    """
 
     step: int
-
-    def __call__(self, block: Block) -> Block:
-        return block.every(self.step)
-
-
-@dataclass(frozen=True)
-class ByNnz:
-    """Every k-th row, with k such that a block's sample has about `entries` entries, and k ≥ `least_step`."""
-
-    entries: int
-    least_step: int
+    entries: int | None = None
 
     def __call__(self, block: Block) -> Block:
         size = block.n_samples * block.n_features if block.dense else block.sparse_entries
-        return block.every(max(self.least_step, -(-size // self.entries)))
+        step = self.step if self.entries is None else max(self.step, -(-size // self.entries))
+        sample = block.every(step)
+        # All columns, but copied: a view would keep the block alive.
+        copied = sample.columns(np.arange(block.n_features))
+        copied.fold = sample.fold
+        return copied
 
 
 def sum_blocks_each(parts: Sequence[Rows], questions: Sequence[Callable[[Block], Any]]) -> list[Any]:
@@ -236,8 +234,10 @@ def losses(parts: Sequence[Rows], thetas: Sequence[Vector] | Matrix) -> list[Los
     found = [part._known(theta) if theta.any() else part.stats_at_zero for part, theta in pairs]
     missing = [k for k, known in enumerate(found) if known is None]
     if missing:
-        question = partial(_loss_by_class, lengths=False) if parts[0].loss_by_class_is_cheap else _loss
-        questions = [partial(question, thetas[k]) for k in missing]
+        ask = partial(methodcaller, "loss")
+        if parts[0].loss_by_class_is_cheap:
+            ask = partial(methodcaller, "loss_by_class", lengths=False)
+        questions = [ask(thetas[k]) for k in missing]
         for k, answer in zip(missing, sum_blocks_each([parts[k] for k in missing], questions), strict=True):
             parts[k]._recent = ((thetas[k].copy(), answer), *parts[k]._recent[:1])
             found[k] = answer
@@ -252,22 +252,4 @@ def losses_by_class(
     by_class = [loss for loss in known if isinstance(loss, LossByClass) and not lengths]
     if len(by_class) == len(parts):
         return by_class
-    return sum_blocks_each(parts, [partial(_loss_by_class, theta, lengths=lengths) for theta in thetas])
-
-
-def _curvature(theta: Vector, features: NDArray[np.intp] | None, block: Block) -> Matrix:
-    active = np.flatnonzero(block.matvec(theta) < 1.0)
-    part = block if features is None else block.columns(features)
-    p = part.n_features + 1
-    H, c = np.zeros((p, p)), np.zeros(p)
-    part.rank_update(active, 1.0, H, c)
-    part.symmetrize(H)
-    return H
-
-
-def _loss(theta: Vector, block: Block) -> LossSum:
-    return block.loss(theta)
-
-
-def _loss_by_class(theta: Vector, block: Block, *, lengths: bool) -> LossByClass:
-    return block.loss_by_class(theta, lengths=lengths)
+    return sum_blocks_each(parts, [methodcaller("loss_by_class", theta, lengths=lengths) for theta in thetas])

@@ -60,12 +60,25 @@ class Block(ABC):
 
     def gram(self) -> Matrix:
         """LᵀSL: half of what all rows add up to."""
-        p = self.n_features + 1
-        H, c = np.zeros((p, p)), np.zeros(p)
-        self.rank_update(np.arange(self.n_samples), 1.0, H, c)
+        H, _ = self.triangle_of(np.arange(self.n_samples))
         H *= 0.5
         self.symmetrize(H)
         return H
+
+    def curvature(self, theta: Vector, features: NDArray[np.intp] | None) -> Matrix:
+        """2 L_AᵀS_A L_A over the rows A active at θ, of some features or of all."""
+        active = np.flatnonzero(self.matvec(theta) < 1.0)
+        part = self if features is None else self.columns(features)
+        H, _ = part.triangle_of(active)
+        part.symmetrize(H)
+        return H
+
+    def triangle_of(self, rows: Indices) -> tuple[Matrix, Vector]:
+        """2 Σ s_k L_k L_kᵀ over the rows, of which the lower triangle counts, and 2 Σ s_k L_k."""
+        p = self.n_features + 1
+        H, c = np.zeros((p, p)), np.zeros(p)
+        self.rank_update(rows, 1.0, H, c)
+        return H, c
 
     def gram_product(self, v: Vector) -> Vector:
         """LᵀSL v: half of the product when all rows are active."""
@@ -115,11 +128,17 @@ class Block(ABC):
         If H is empty, write the gradient of the loss after it to c.
         """
 
-    @abstractmethod
     def update_active(
         self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
     ) -> None:
         """Add t dv to the margins v, and bring along who is active; if H is not empty, H and c too."""
+        v += dv if t == 1.0 else t * dv
+        now = v < 1.0
+        if H.size and len(changed := (now != active).nonzero()[0]):
+            entering = now[changed]
+            self.rank_update(changed[~entering], -1.0, H, c)
+            self.rank_update(changed[entering], 1.0, H, c)
+        active[:] = now
 
     @abstractmethod
     def active_product(self, active: NDArray[np.bool_], d: Vector, out: Vector | None = None) -> Vector:
@@ -169,10 +188,9 @@ class Block(ABC):
         return float(np.max(self.s * (self.squared_norms() + self.b**2)))
 
     def every(self, step: int) -> Block:
-        """Every `step`-th row with `step` times its weight: a copy, which does not keep the block alive."""
+        """Every `step`-th row with `step` times its weight, of sparse rows without a copy of X."""
         step = min(step, self.n_samples)  # of one row at least, which stands for no more than there are
-        # All columns, but copied: rows of a CSR block are a view of the whole of it.
-        part = self.rows(slice(None, None, step)).columns(np.arange(self.n_features))
+        part = self.rows(slice(None, None, step))
         part.s = step * part.s
         part.fold = None if self.fold is None else self.fold[::step].copy()
         return part

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from itertools import accumulate
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from majorant.rows.memory import MemoryRows
@@ -51,20 +52,13 @@ class Columns:
 
     def rows(self, chosen: NDArray[np.intp], whole: MemoryRows) -> MemoryRows:
         """Some of the columns as sparse rows again: cheaper than taking them out of all rows once more."""
-        from majorant.rows import kernels
-        from majorant.rows.csr import CsrBlock
-
-        y, s = (np.concatenate([getattr(block, name) for block in whole.blocks]) for name in ("y", "s"))
-        starts, stops = self.starts[:-1][chosen], self.starts[1:][chosen]
-        ends = np.zeros(len(y) + 1, dtype=np.uint64)
-        kernels.count_rows(self.indices, starts, stops, ends)
-        np.cumsum(ends, out=ends)
-        data, indices = np.empty(int(ends[-1])), np.empty(int(ends[-1]), dtype=np.uint32)
+        y, s = whole.labels_and_weights
+        X = self.matrix(len(y))[:, chosen].tocsr()
         root = np.divide(y, np.sqrt(s), out=np.zeros_like(y), where=s > 0.0)
-        kernels.csc_to_csr(self.data, self.indices, starts, stops, root, ends[:-1].copy(), data, indices)
-        entries = (data, indices, ends[:-1], ends[1:])
-        intercept = whole.blocks[0].b > 0
-        block = CsrBlock(entries, len(chosen), y, s, intercept=intercept, ones=False)
-        part = MemoryRows.of([block])
-        part.blocks = part.partition(2 * len(chosen) ** 2)
-        return part
+        X.data *= np.repeat(root, np.diff(X.indptr))
+        return MemoryRows(X, y, s, intercept=whole.blocks[0].b > 0)
+
+    def matrix(self, n_rows: int) -> sp.csc_array:
+        """The columns as a matrix of scipy, whose entries are not copied."""
+        entries = (self.data, self.indices.view(np.int32), self.starts)
+        return sp.csc_array(entries, shape=(n_rows, len(self.starts) - 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from majorant.interrupts import check
 from majorant.rows import kernels
 from majorant.rows.base import LossByClass, LossSum
 from majorant.rows.block import Block, Indices
-from majorant.rows.threads import ENTRIES_PER_BLOCK, blocks_for, parallel_map
+from majorant.rows.threads import ENTRIES_PER_BLOCK, blocks_for, map_parts
 from majorant.status import Matrix, Vector
 
 if TYPE_CHECKING:
@@ -64,8 +64,13 @@ class CsrBlock(Block):
     def loss(self, theta: Vector, indices: Indices | None = None) -> LossSum:
         if indices is None:  # one kernel less to compile, and as fast
             return self.loss_by_class(theta, lengths=False).loss
-        gradient = np.zeros(len(theta))
-        return LossSum(kernels.loss(*self._csr, self.y, self.s, self.b, theta, indices, gradient), gradient)
+        data, columns, starts, stops = self._csr
+        value, gradient = np.zeros(1), np.zeros((1, len(theta)))
+        kernels.loss_by_class(
+            data, columns, starts[indices], stops[indices], self.y[indices], self.s[indices], self.b, theta,
+            value, gradient, np.zeros(0),
+        )  # fmt: skip
+        return LossSum(float(value[0]), gradient[0])
 
     def loss_by_class(self, theta: Vector, *, lengths: bool) -> LossByClass:
         values, gradients = np.zeros(2), np.zeros((2, len(theta)))
@@ -104,17 +109,6 @@ class CsrBlock(Block):
                 dv[part], v[part], active[part], H, c,
             )  # fmt: skip
         return float(total)
-
-    def update_active(
-        self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
-    ) -> None:
-        data, indices, starts, stops = self._csr
-        for part in self._pieces if H.size else [slice(None)]:
-            check()
-            kernels.update_active(
-                data, indices, starts[part], stops[part], self.y[part], self.s[part], self.b,
-                dv[part], t, v[part], active[part], H, c,
-            )  # fmt: skip
 
     def rank_update(self, rows: Indices, sign: float, H: Matrix, c: Vector) -> None:
         for part in _pieces(self._lengths[rows] ** 2):
@@ -185,12 +179,8 @@ class CsrBlock(Block):
             # Behind the rows of a copy there is a place to spare, whose number may be anything.
             renumbered = np.empty(len(indices), dtype=np.uint32)
             count = blocks_for(len(indices), ENTRIES_PER_BLOCK)
-            bounds = [len(indices) * k // count for k in range(count + 1)]
-            parallel_map(
-                [
-                    partial(kernels.renumber, indices[a:b], position, renumbered[a:b])
-                    for a, b in pairwise(bounds)
-                ]
+            map_parts(
+                lambda part: kernels.renumber(indices[part], position, renumbered[part]), len(indices), count
             )
             known[:] = chosen, renumbered
         entries = (data, known[1], starts, stops)

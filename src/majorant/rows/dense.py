@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial, reduce
-from itertools import pairwise
 from operator import add
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from majorant.interrupts import check
 from majorant.losses import SquaredHinge
 from majorant.rows.base import Answer, LossByClass, LossSum
 from majorant.rows.block import Block, Indices
-from majorant.rows.threads import blocks_for, parallel_map
+from majorant.rows.threads import blocks_for, map_parts
 from majorant.status import Matrix, Vector
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class DenseBlock(Block):
 
     def _by_parts(self, question: Callable[[slice], Answer]) -> list[Answer]:
         """The answers for parts of the rows."""
-        return _in_parts(question, self.n_samples, 1 if self._in_one_part else self._parts(self.n_samples))
+        return map_parts(question, self.n_samples, 1 if self._in_one_part else self._parts(self.n_samples))
 
     def _matvec(self, d: Vector, out: Vector | None = None) -> Vector:
         """Xd, written to `out` if that is given."""
@@ -178,24 +177,18 @@ class DenseBlock(Block):
         """
         _, loss, slopes = self._loss_and_slopes(theta)
         # The slope s y ρ²'(v) of a row has the sign of -y.
-        negative, positive = np.maximum(slopes, 0.0), np.minimum(slopes, 0.0)
-        weights = float(negative.sum()), -float(positive.sum())
-        mine, heavier = (negative, -weights[1]) if weights[0] <= weights[1] else (positive, weights[0])
-        if min(weights) == 0.0:
-            sums = [LossSum(0.0, np.zeros(len(theta))), loss]
-        else:
-            lighter = np.empty(len(theta))
-            lighter[:-1] = self._back(mine)
-            lighter[-1] = self.b * mine.sum()
+        slopes_by_class = np.maximum(slopes, 0.0), np.minimum(slopes, 0.0)
+        lighter, heavier = sorted(slopes_by_class, key=lambda mine: abs(float(mine.sum())))
+        sums = [LossSum(0.0, np.zeros(len(theta))), loss]
+        if lighter.any():
+            gradient = np.append(self._back(lighter), self.b * lighter.sum())
+            rest = loss.gradient - gradient
+            rest[-1] = self.b * heavier.sum()
             # s ρ²(v) = slope²/4s
-            value = float(mine @ (mine * self._quarter_weights))
-            gradient = loss.gradient - lighter
-            gradient[-1] = self.b * heavier
-            sums = [LossSum(value, lighter), LossSum(max(loss.value - value, 0.0), gradient)]
-        lighter_loss, heavier_loss = sums
-        if mine is negative:
-            return LossByClass(lighter_loss, heavier_loss, loss, np.zeros(0))
-        return LossByClass(heavier_loss, lighter_loss, loss, np.zeros(0))
+            value = float(lighter @ (lighter * self._quarter_weights))
+            sums = [LossSum(value, gradient), LossSum(max(loss.value - value, 0.0), rest)]
+        negative, positive = sums if lighter is slopes_by_class[0] else sums[::-1]
+        return LossByClass(negative, positive, loss, np.zeros(0))
 
     @cached_property
     def _quarter_weights(self) -> Vector:
@@ -238,7 +231,7 @@ class DenseBlock(Block):
         root = np.sqrt(2.0 * self.s[rows])
         labelled = root * self.y[rows]
         count = blocks_for(len(rows) * self.n_features**2, LEAST_PRODUCTS)
-        for total in _in_parts(partial(self._products, rows, root, labelled), len(rows), count):
+        for total in map_parts(partial(self._products, rows, root, labelled), len(rows), count):
             if sign < 0.0:
                 H -= total[:-1, :-1]
                 c -= total[-1, :-1]
@@ -286,17 +279,6 @@ class DenseBlock(Block):
             c[-1] = self.b * slopes.sum()
         return loss
 
-    def update_active(
-        self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
-    ) -> None:
-        v += dv if t == 1.0 else t * dv
-        now = v < 1.0
-        if H.size and len(changed := (now != active).nonzero()[0]):
-            entering = now[changed]
-            self.rank_update(changed[~entering], -1.0, H, c)
-            self.rank_update(changed[entering], 1.0, H, c)
-        active[:] = now
-
     def active_product(self, active: NDArray[np.bool_], d: Vector, out: Vector | None = None) -> Vector:
         image = self._matvec(d[:-1])
         image += self.b * d[-1]
@@ -343,12 +325,3 @@ class DenseBlock(Block):
         shape = (len(chosen), -1)
         np.multiply(root, self.X[:, chosen].T, out=target.data.reshape(shape)[:, mine])
         target.indices.reshape(shape)[:, mine] = np.arange(mine.start, mine.stop)
-
-
-def _in_parts(question: Callable[[slice], Answer], length: int, count: int) -> list[Answer]:
-    """The answers for `count` parts of a list of that length; the cores share the parts."""
-    if count == 1:
-        check()
-        return [question(slice(0, length))]
-    bounds = [length * k // count for k in range(count + 1)]
-    return parallel_map([partial(question, slice(a, b)) for a, b in pairwise(bounds)])

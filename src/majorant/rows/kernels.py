@@ -31,33 +31,18 @@ _derivative = compiled_part(SquaredHinge.derivative)
 
 
 @compiled
-def loss(data, indices, starts, stops, y, s, b, theta, subset, gradient):
-    """Σ s ρ²(v) over a subset of the rows; adds its gradient, which skips v ≥ 1."""
-    intercept = b * theta[-1]
-    total = 0.0
-    slope_sum = 0.0
-    for k in subset:
-        score = intercept
-        for e in range(starts[k], stops[k]):
-            score += _times(theta[indices[e]], data, e)
-        margin = y[k] * score
-        slope = s[k] * y[k] * _derivative(margin)
-        if slope != 0.0:
-            total += s[k] * _value(margin)
-            slope_sum += slope
-            for e in range(starts[k], stops[k]):
-                gradient[indices[e]] += _times(slope, data, e)
-    gradient[-1] += b * slope_sum
-    return total
-
-
-@compiled
 def loss_by_class(data, indices, starts, stops, y, s, b, theta, totals, gradients, squares):
-    """Add Σ s ρ²(v) and its gradient, by class, and the active rows to the squared lengths, unless empty."""
+    """Add Σ s ρ²(v) and its gradient, by class, and the active rows to the squared lengths, unless empty.
+
+    If there is one total, it is that of both classes.
+    """
     intercept = b * theta[-1]
+    both = totals.size == 1
     somewhere = False
     for x in theta:
-        somewhere = somewhere or x != 0.0
+        if x != 0.0:
+            somewhere = True
+            break
     for k in range(y.size):
         score = intercept
         if somewhere:
@@ -66,7 +51,7 @@ def loss_by_class(data, indices, starts, stops, y, s, b, theta, totals, gradient
         margin = y[k] * score
         if margin < 1.0:
             slope = s[k] * y[k] * _derivative(margin)
-            side = 1 if y[k] > 0.0 else 0
+            side = 0 if both or y[k] < 0.0 else 1
             totals[side] += s[k] * _value(margin)
             gradient = gradients[side]
             gradient[-1] += b * slope
@@ -131,19 +116,6 @@ def advance(data, indices, starts, stops, y, s, b, d, dv, v, active, H, c):
     if not H.size:
         c[c.size - 1] = b * slope_sum
     return total
-
-
-@compiled
-def update_active(data, indices, starts, stops, y, s, b, dv, t, v, active, H, c):
-    """Add t dv to the margins v; bring along who is active, and with H, also H (lower triangle) and c."""
-    for k in range(y.size):
-        v[k] += t * dv[k]
-        now = v[k] < 1.0
-        if now != active[k]:
-            active[k] = now
-            if H.size:
-                weight = 2.0 * s[k] if now else -2.0 * s[k]
-                _rank_one_update(data, indices, starts[k], stops[k], weight, weight * y[k], b, H, c)
 
 
 @compiled
@@ -284,26 +256,6 @@ def csr_to_csc(data, indices, starts, stops, root, nexts, offset, target, number
             nexts[indices[e]] = place + 1
             target[place] = root[k] * data[e]
             numbers[place] = number
-
-
-@compiled
-def count_rows(indices, starts, stops, ends):
-    """Count the entries of each row in some columns, one place later than the row's number."""
-    for j in range(starts.size):
-        for e in range(starts[j], stops[j]):
-            ends[indices[e] + 1] += 1
-
-
-@compiled
-def csc_to_csr(data, indices, starts, stops, root, nexts, target, numbers):
-    """Copy the entries of some columns, times root, and the columns' numbers, to the next places of rows."""
-    for j in range(starts.size):
-        for e in range(starts[j], stops[j]):
-            k = indices[e]
-            place = nexts[k]
-            nexts[k] = place + 1
-            target[place] = root[k] * data[e]
-            numbers[place] = np.uint32(j)
 
 
 @compiled

@@ -60,7 +60,10 @@ class MemoryRows(Rows):
         parts = zip(self.batch_blocks, np.split(y, stops), np.split(sample_weight, stops), strict=True)
         twin = self.of([block.relabelled(labels, weights) for block, labels, weights in parts])
         twin._cut_by_user = self._cut_by_user
-        twin.blocks = twin.partition()
+        if len(twin.batch_blocks) == 1:  # in the same blocks, which depend on what these rows were taken for
+            twin.blocks = _cut(
+                twin.batch_blocks[0], np.cumsum([b.n_samples for b in self.blocks])[:-1].tolist()
+            )
         return twin
 
     def columns(self, chosen: NDArray[np.intp]) -> MemoryRows:
@@ -90,13 +93,23 @@ class MemoryRows(Rows):
         """Whether X is an ndarray."""
         return self.blocks[0].dense
 
+    @property
+    def labels_and_weights(self) -> tuple[Vector, Vector]:
+        """The labels and the weights of all rows."""
+        y, s = (np.concatenate([getattr(block, name) for block in self.blocks]) for name in "ys")
+        return y, s
+
     def every(self, step: int) -> MemoryRows:
         """Every `step`-th row, with `step` times its weight: a rough picture of all."""
-        return self.transformed(partial(_sample, step=step))
+        return self.transformed(lambda block: block.every(step))
 
     def transformed(self, transform: Callable[[Block], Block]) -> MemoryRows:
-        """What a function makes of the blocks, cut as these rows are."""
-        part = self.of([transform(block) for block in self.batch_blocks])
+        """What a function makes of the blocks, cut for speed if these rows are."""
+        return self._cut_alike([transform(block) for block in self.batch_blocks])
+
+    def _cut_alike(self, batch_blocks: list[Block]) -> MemoryRows:
+        """Rows made of these `batch_blocks`, cut for speed if these are."""
+        part = self.of(batch_blocks)
         part._cut_by_user = self._cut_by_user
         part.blocks = part.partition()
         return part
@@ -178,9 +191,3 @@ def _cut(block: Block, cuts: Sequence[int]) -> list[Block]:
     if not cuts:
         return [block]
     return [block.rows(slice(a, b)) for a, b in pairwise([0, *cuts, block.n_samples])]
-
-
-def _sample(block: Block, step: int) -> Block:
-    part = block.rows(slice(None, None, step))
-    part.s = step * part.s
-    return part

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.rows.base import Answer, ByNnz, EveryKth, Rows, State, losses_by_class
+from majorant.rows.base import Answer, EveryKth, Rows, State, losses_by_class
 from majorant.rows.block import Block
 from majorant.rows.memory import joined
 from majorant.rows.pass_batcher import AskAll, PassBatcher
@@ -43,7 +43,7 @@ class BlockStore(ABC):
         self.passes = 0
         """The passes that have begun."""
         self.grams: dict[Callable[[Block], Block], Matrix] = {}
-        self._sample: dict[EveryKth | ByNnz, list[Block]] = {}
+        self._sample: dict[EveryKth, list[Block]] = {}
         self._sampling = Lock()
 
     @abstractmethod
@@ -60,7 +60,7 @@ class BlockStore(ABC):
         """The answers of all blocks, in their order: one pass, shared if there is a batcher."""
         return self.one_pass(question) if self.batcher is None else self.batcher.map_blocks(question)
 
-    def sampled(self, sample: EveryKth | ByNnz) -> list[Block]:
+    def sampled(self, sample: EveryKth) -> list[Block]:
         """Some rows, copied into one block, since a solver has a matrix for each block: one pass.
 
         Threads that ask for the same sample get the same copy.
@@ -125,7 +125,7 @@ class PartitionedRows(Rows):
         pairs = zip(self._transforms(parts), questions, strict=True)
         return self.store.map_blocks(AskAll([TransformedQuestion(*pair) for pair in pairs]))
 
-    def subsample(self, parts: Sequence[Rows], sample: EveryKth | ByNnz) -> list[list[Block]]:
+    def subsample(self, parts: Sequence[Rows], sample: EveryKth) -> list[list[Block]]:
         blocks = self.store.sampled(sample)
         return [[transform(block) for block in blocks] for transform in self._transforms(parts)]
 
@@ -154,7 +154,7 @@ class PartitionedRows(Rows):
             return super().gram()
         grams, reweight = self.store.grams, self.transform.reweight
         if reweight not in grams:
-            gram: Matrix = reduce(add, self.store.map_blocks(TransformedQuestion(reweight, _gram)))
+            gram: Matrix = reduce(add, self.store.map_blocks(TransformedQuestion(reweight, Block.gram)))
             if SHARE * (len(grams) + 1) * gram.nbytes > self.store.memory:
                 return gram
             gram.flags.writeable = False
@@ -182,7 +182,3 @@ def compute_stats_at_zero(parts: Sequence[Rows]) -> None:
         found = losses_by_class(parts, np.zeros((len(parts), parts[0].n_features + 1)), lengths=True)
     for part, stats in zip(parts, found, strict=True):
         part.__dict__["stats_at_zero"] = stats  # where the cached property looks for it
-
-
-def _gram(block: Block) -> Matrix:
-    return block.gram()

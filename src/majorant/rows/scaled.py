@@ -190,13 +190,6 @@ class ScaledBlock(Block):
         self._add(own, H, c)
         return loss
 
-    def update_active(
-        self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
-    ) -> None:
-        own = np.zeros_like(H), np.zeros_like(c)
-        self.block.update_active(t, dv, v, active, *own)
-        self._add(own, H, c)
-
     def _add(self, own: tuple[Matrix, Vector], H: Matrix, c: Vector) -> None:
         """Add what the block has found, in its own units, to H and c."""
         if H.size:

@@ -61,8 +61,7 @@ def parallel_map(tasks: Sequence[Callable[[], Answer]]) -> list[Answer]:
     threads = min(len(tasks), _threads())
     if threads <= 1:
         return _run(tasks)
-    bounds = [len(tasks) * k // threads for k in range(threads + 1)]
-    first, *others = (tasks[a:b] for a, b in pairwise(bounds))
+    first, *others = (tasks[part] for part in even_parts(len(tasks), threads))
     replies: list[SimpleQueue[Any]] = []
     for group in others:
         replies.append(SimpleQueue())
@@ -76,6 +75,17 @@ def parallel_map(tasks: Sequence[Callable[[], Answer]]) -> list[Answer]:
             raise error
         answers += found
     return answers
+
+
+def even_parts(length: int, count: int) -> list[slice]:
+    """Slices that cut a list of that length into as many parts."""
+    bounds = [length * k // count for k in range(count + 1)]
+    return [slice(a, b) for a, b in pairwise(bounds)]
+
+
+def map_parts(question: Callable[[slice], Answer], length: int, count: int) -> list[Answer]:
+    """The answers for `count` parts of a list of that length; the cores share the parts."""
+    return parallel_map([partial(question, part) for part in even_parts(length, count)])
 
 
 def _threads() -> int:

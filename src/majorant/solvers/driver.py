@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,21 +32,6 @@ from majorant.status import (
 
 # Iterates of a deterministic solver without a lower Φ or a better certificate after which it has stalled.
 IDLE = 50
-
-
-class Stopwatch:
-    """Counts the seconds spent inside the solver."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def advance(self, iterates: Iterator[Iterate]) -> Iterate:
-        """The next iterate, with the clock running."""
-        start = time.perf_counter()
-        try:
-            return next(iterates)
-        finally:
-            self.seconds += time.perf_counter() - start
 
 
 def solve(
@@ -95,8 +80,7 @@ def solve(
     if narrowing is not None:
         problem, start = narrowing.objective, narrowing.narrow(start)
     patience = math.inf if solver.stochastic else IDLE
-    run = _Run(problem, tol, callbacks, narrowing, patience=patience, thorough=solver.exact)
-    run.clock.seconds = prepared
+    run = _Run(problem, tol, callbacks, narrowing, patience, solver.exact, prepared)
     try:
         # Overflow ends in values that are not finite, which are looked for; a warning would say less.
         with np.errstate(over="ignore", invalid="ignore"), one_thread():
@@ -104,7 +88,7 @@ def solve(
             with undisturbed():
                 result = run.result(status, start)
         if narrowing is not None:
-            result = narrowing.widen_result(result)
+            result = replace(result, iterate=narrowing.widen_point(result.iterate))
     except ClusterLostError as error:
         error.theta = None if run.last is None else run.last.theta
         raise
@@ -118,36 +102,34 @@ def _iterates(solver: Solver, problem: Any, start: Vector, seed: int) -> Iterato
     yield from solver.iterates(problem, start, seed)
 
 
+@dataclass
 class _Run:
     """The state of one run: its clock, its trace and the last point that can be kept."""
 
-    def __init__(
-        self,
-        objective: Objective,
-        tol: float,
-        callbacks: Sequence[Callback],
-        narrowing: Narrowing | None,
-        patience: float,
-        thorough: bool,
-    ) -> None:
-        self.objective, self.tol, self.callbacks, self.patience = objective, tol, callbacks, patience
-        self.narrowing, self.thorough = narrowing, thorough
-        self.clock, self.history = Stopwatch(), History()
-        self.last: Evaluated | None = None
-        self.certificate = Certificate(math.nan)
-        self.lower_bound = -math.inf
-        self._worth_certifying = math.inf
-        # Of the iterates that were not underway: the last θ, the best Φ and certificate, and since when.
-        self._settled: Vector | None = None
-        self._best = (np.inf, np.inf)
-        self._idle = 0
+    objective: Objective
+    tol: float
+    callbacks: Sequence[Callback]
+    narrowing: Narrowing | None
+    patience: float
+    thorough: bool
+    seconds: float
+    """Spent in the solver, beginning with what its preparation took."""
+    history: History = field(default_factory=History)
+    last: Evaluated | None = None
+    certificate: Certificate = field(default_factory=lambda: Certificate(math.nan))
+    lower_bound: float = -math.inf
+    _worth_certifying: float = math.inf
+    # Of the iterates that were not underway: the last θ, the best Φ and certificate, and since when.
+    _settled: Vector | None = None
+    _best: tuple[float, float] = (math.inf, math.inf)
+    _idle: int = 0
 
     def follow(self, iterates: Iterator[Iterate], max_iter: int) -> Status:
         status = Status.MAX_ITER
         with CtrlC() as ctrl_c, ending_on(lambda: ctrl_c.pressed):
             try:
                 for n in range(max_iter + 1):
-                    reason = self._take(n, self.clock.advance(iterates))
+                    reason = self._take(n, self._next(iterates))
                     if reason:
                         status = reason
                         break
@@ -158,6 +140,14 @@ class _Run:
                 status = Status.INTERRUPTED
         # Also if it was pressed in the last iteration: there may be other runs to come.
         return Status.INTERRUPTED if ctrl_c.pressed else status
+
+    def _next(self, iterates: Iterator[Iterate]) -> Iterate:
+        """The next iterate, with the clock running."""
+        start = time.perf_counter()
+        try:
+            return next(iterates)
+        finally:
+            self.seconds += time.perf_counter() - start
 
     def _take(self, n: int, iterate: Iterate) -> Status | None:
         """Measure an iterate, off the clock, and say whether to stop there."""
@@ -236,7 +226,7 @@ class _Run:
         nonzeros = self.objective.nonzeros(at.theta)
         gap, stationarity = certificate.gap, certificate.stationarity
         objective = at.value + self.objective.constant
-        record = Record(n, self.clock.seconds, objective, gap, stationarity, nonzeros)
+        record = Record(n, self.seconds, objective, gap, stationarity, nonzeros)
         self.last, self.certificate = at, certificate
         self.history.append(record)
 
@@ -244,30 +234,24 @@ class _Run:
         """The last point, evaluated afresh whatever was carried to it, and what is true of it."""
         if self.last is None:  # the starting point itself has no finite value
             at = Evaluated(start, float("nan"), np.zeros_like(start))
-            self.history.append(Record(0, self.clock.seconds, at.value, math.nan, math.nan, 0))
+            self.history.append(Record(0, self.seconds, at.value, math.nan, math.nan, 0))
             return Result(at, status, 0, self.certificate, self.history)
         at = self.last
         chosen = next((c.best_theta for c in self.callbacks if c.best_theta is not None), None)
         if chosen is not None and self.narrowing is not None:
             chosen = self.narrowing.narrow(chosen)
         best = at.theta if chosen is None else chosen
+        certificate = self.certificate
         if not np.array_equal(best, at.theta):
-            return self._result_at(best, status)
-        if status is not Status.CONVERGED:
-            at, certificate = self._certify(at.theta)
+            # The trace stays that of the run; a reason that is about its last point is not one of this point.
+            at, certificate = self._certify(best)
+            status = Status.STOPPED if status in (Status.CONVERGED, Status.STALLED) else status
+        elif status is not Status.CONVERGED:
+            at, certificate = self._certify(best)
             gap, stationarity = certificate.gap, certificate.stationarity
             value = at.value + self.objective.constant
             final = replace(self.history[-1], objective=value, gap=gap, stationarity=stationarity)
-            self.history, self.certificate = History([*self.history[:-1], final]), certificate
-            if certificate.error <= self.tol and status is not Status.INTERRUPTED:
-                status = Status.CONVERGED
-        return Result(at, status, self.history[-1].iteration, self.certificate, self.history)
-
-    def _result_at(self, theta: Vector, status: Status) -> Result:
-        """The point that a callback prefers to the last one; the trace stays that of the run."""
-        at, certificate = self._certify(theta)
-        if status in (Status.CONVERGED, Status.STALLED):
-            status = Status.STOPPED  # which was true of the last point
+            self.history = History([*self.history[:-1], final])
         if certificate.error <= self.tol and status is not Status.INTERRUPTED:
             status = Status.CONVERGED
         return Result(at, status, self.history[-1].iteration, certificate, self.history)

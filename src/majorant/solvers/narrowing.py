@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from majorant.objective import Objective
-from majorant.status import Evaluated, Result, Vector
+from majorant.status import Evaluated, Vector
 
 # The share of the features that occur, up to which the others are left out. (Not tuned.)
 OCCURRING_SHARE = 0.75
@@ -58,7 +58,3 @@ class Narrowing:
     def widen_point(self, at: Evaluated) -> Evaluated:
         """A point of the narrower problem as a point of the problem."""
         return replace(at, theta=self.widen(at.theta), loss_gradient=self.widen(at.loss_gradient))
-
-    def widen_result(self, result: Result) -> Result:
-        """A result of the narrower problem as a result of the problem."""
-        return replace(result, iterate=self.widen_point(result.iterate))

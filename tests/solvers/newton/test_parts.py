@@ -245,17 +245,16 @@ def test_sweeps_never_raise_phi_and_end_at_the_goal(classes):
     if classes > 1:
         codes, source = y.argmax(axis=0), rows[0].relabelled(np.ones(len(s)), s)
     columns = Columns.of(source, np.arange(FEATURES))
-    u = np.sqrt(s) if classes == 1 else np.tile(np.sqrt(s)[:, np.newaxis], classes)
-    u = np.ascontiguousarray(u)
+    u = np.repeat(np.sqrt(s), classes)
     theta = np.zeros((FEATURES + 1, classes))
     intercept = np.sqrt(s) * (y[0] if classes == 1 else 1.0)
-    workspace = cd_kernels.Workspace(FEATURES, u)
+    workspace = cd_kernels.workspace(FEATURES, len(s), classes)
     value = objective.evaluate(objective.start()).value
     goal = 1e-6
     for _ in range(200):
         violated, visited = cd_kernels.descend_along(
-            columns, codes, intercept, u, theta, np.full(FEATURES, 15.0), 0.2,
-            objective.violation_scale[:-1], workspace, share=0.01, goal=goal, budget=0.0, rounds=1,
+            columns.data, columns.indices, columns.starts, codes, intercept, u, theta,
+            np.full(FEATURES, 15.0), 0.2, objective.violation_scale[:-1], *workspace, 0.01, goal, 0.0, 1,
         )  # fmt: skip
         reached = objective.evaluate(np.ascontiguousarray(theta.T).ravel())
         # The slacks that were carried along are those of θ.

@@ -100,7 +100,7 @@ class _State:
 
         self.kernels, self.made_for = cd_kernels, [ref(rows) for rows in classes]
         blocks = classes[0].blocks
-        y, s = _labels(classes[0])
+        y, s = classes[0].labels_and_weights
         self.counts = classes[0].column_counts
         # Whether the first watched features have few of all entries, whichever they are.
         place = max(0, len(self.counts) - tuning.CD_FIRST)
@@ -115,7 +115,7 @@ class _State:
         if len(classes) == 1:
             self.intercept *= y
         else:
-            self.codes = np.argmax([_labels(rows)[0] for rows in classes], axis=0)
+            self.codes = np.argmax([rows.labels_and_weights[0] for rows in classes], axis=0)
             self._unlabelled = classes[0].relabelled(np.ones(len(y)), s)
         # Nanoseconds, roughly: in all, and of sweeps since the last Newton step.
         self.worked = self.spent = 0.0
@@ -139,7 +139,7 @@ class _State:
         if np.any(violations[outside] > goal) or unseen or not len(self.watched):
             self.watched = features_to_watch(whole, at, tuning.CD_FIRST, tuning.CD_GROWTH)
             self.columns = Columns.of(self.source, self.watched)
-            self.workspace = self.kernels.Workspace(len(self.watched), self.u)
+            self.workspace = self.kernels.workspace(len(self.watched), len(self.intercept), len(self.classes))
             self.scale = whole.violation_scale[self.watched]
         self.problem = whole.on(self.classes, whole.factor[self.watched])
         self.part = whole.matrix(at.theta)[:, self._where].ravel()
@@ -157,11 +157,11 @@ class _State:
         return self.last
 
     def _set_slacks(self, by_class: Sequence[Vector]) -> None:
-        self.u = by_class[0] if len(by_class) == 1 else np.ascontiguousarray(np.stack(by_class, axis=1))
+        self.u = np.stack(by_class, axis=1).ravel()
 
     @property
     def _loss(self) -> float:
-        active = np.maximum(self.u, 0.0).ravel()
+        active = np.maximum(self.u, 0.0)
         return float(active @ active)
 
     @property
@@ -174,27 +174,19 @@ class _State:
     def descend(self, goal: float) -> float:
         """Sweeps until the goal is met or a Newton step is due; the violation that the last over all met."""
         theta = np.array(self.problem.matrix(self.part).T, order="C")
+        # A tangent changes with θ.
+        rounds = tuning.CD_ROUNDS_PER_CALL if self.problem.potential.convex else 1
+        columns, slopes = self.columns, self.problem.tangent_slopes(self.part)[:-1]
         first, visited = self.kernels.descend_along(
-            self.columns,
-            self.codes,
-            self.intercept,
-            self.u,
-            theta,
-            self.problem.tangent_slopes(self.part)[:-1],
-            self.problem.eta,
-            self.scale,
-            self.workspace,
-            share=tuning.CD_INNER_ACCURACY,
-            goal=goal,
-            budget=self._budget(),
-            # A tangent changes with θ.
-            rounds=tuning.CD_ROUNDS_PER_CALL if self.problem.potential.convex else 1,
-        )
+            columns.data, columns.indices, columns.starts, self.codes, self.intercept, self.u, theta, slopes,
+            self.problem.eta, self.scale, *self.workspace, tuning.CD_INNER_ACCURACY, goal, self._budget(),
+            rounds,
+        )  # fmt: skip
         cost = tuning.SWEEP_NS * visited * len(self.classes)
         self.spent += cost
         self.worked += cost
         self.part = theta.T.ravel()
-        return first
+        return float(first)
 
     def _budget(self) -> float:
         """The entries that sweeps may visit before a Newton step is due."""
@@ -265,13 +257,7 @@ class _State:
             part = first.columns(self.watched[support])
         else:
             part = self.columns.rows(support, first)
-        return [part, *(part.relabelled(*_labels(rows)) for rows in others)]
-
-
-def _labels(rows: MemoryRows) -> tuple[Vector, Vector]:
-    """The labels and the weights of all rows."""
-    y, s = (np.concatenate([getattr(block, name) for block in rows.blocks]) for name in "ys")
-    return y, s
+        return [part, *(part.relabelled(*rows.labels_and_weights) for rows in others)]
 
 
 def _newton_target(

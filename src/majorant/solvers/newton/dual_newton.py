@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from majorant.interrupts import check
@@ -48,7 +47,7 @@ def dual_newton_iterates(
     at = objective.evaluate(theta)
     yield at
     D = _curvatures(objective)
-    y, s = (np.concatenate([getattr(block, name) for block in rows.blocks]) for name in "ys")
+    y, s = rows.labels_and_weights
     used = np.flatnonzero(s > 0.0)
     K, pull = (_dense_kernel if rows.dense else _sparse_kernel)(rows, D, used, y[used] / np.sqrt(s[used]))
     dual = _DualEquations(K, y[used], s[used], intercept=rows.blocks[0].b > 0.0)
@@ -99,8 +98,7 @@ def _sparse_kernel(rows: MemoryRows, D: Vector, used: NDArray[np.intp], scale: V
     K = _submatrix(transposed.gram()[:-1, :-1], used)
     K *= scale
     K *= scale[:, np.newaxis]
-    Z = sp.csc_array((columns.data, columns.indices.view(np.int32), columns.starts), shape=(n, len(D)))
-    whole = np.zeros(n)
+    Z, whole = columns.matrix(n), np.zeros(n)
 
     def pull(a: Vector) -> Vector:
         whole[used] = scale * a

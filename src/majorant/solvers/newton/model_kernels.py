@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from majorant.jit import compiled
+from majorant.jit import compiled, compiled_part
 
 
 @compiled
@@ -91,20 +91,10 @@ def descend_on_group_model(H, R, W, slopes, ridge, scale, sweeps, accuracy, g, h
     for _ in range(sweeps):
         worst = 0.0
         for j in range(W.shape[0]):
-            old = 0.0
-            pull = 0.0
             for c in range(g.size):
                 g[c] = R[c, j] + ridge[j] * W[j, c]
                 h[c] = H[c, j, j] + ridge[j]
-                old += W[j, c] * W[j, c]
-                pull += g[c] * g[c]
-            old = np.sqrt(old)
-            violation = max(np.sqrt(pull) - slopes[j], 0.0)
-            if old > 0.0:
-                violation = 0.0
-                for c in range(g.size):
-                    violation += (g[c] + slopes[j] * W[j, c] / old) ** 2
-                violation = np.sqrt(violation)
+            _, _, violation = optimality(W[j], g, slopes[j], w)
             if violation == 0.0:
                 continue
             worst = max(worst, violation * scale[j])
@@ -120,39 +110,66 @@ def descend_on_group_model(H, R, W, slopes, ridge, scale, sweeps, accuracy, g, h
     return worst
 
 
+@compiled_part
+def _norm(x):
+    """‖x‖, also where squares would leave the range of numbers."""
+    largest = 0.0
+    for value in x:
+        largest = max(largest, abs(value))
+    if largest == 0.0:
+        return 0.0
+    total = 0.0
+    for value in x:
+        total += (value / largest) ** 2
+    return largest * np.sqrt(total)
+
+
+@compiled_part
+def optimality(W, g, slope, w):
+    """‖W‖, ‖g‖ and the violation: the least length of g plus a subgradient of slope ‖W‖. w: room."""
+    size = _norm(W)
+    pull = _norm(g)
+    if size == 0.0:
+        return size, pull, max(pull - slope, 0.0)
+    for c in range(g.size):
+        w[c] = g[c] + slope * (W[c] / size)
+    return size, pull, _norm(w)
+
+
 @compiled
 def shrink(W, g, h, slope, w):
     """The minimiser w of Σ_c (g_c (w_c - W_c) + h_c (w_c - W_c)²/2) + slope ‖w‖; returns its length.
 
     With b = hW - g it is b/(h + slope/t), where its length t solves Σ (b/(ht + slope))² = 1: by Newton's
-    method on the inverse root of the sum, which is nearly linear in t, from t = 0 upwards.
+    method on the inverse root of the sum, which is nearly linear in t, from where t would be if all h were as
+    large as the largest of them, upwards.
     """
-    size = 0.0
+    steepest = 0.0
     for c in range(g.size):
-        size += (h[c] * W[c] - g[c]) ** 2
-    if slope > 0.0 and size <= slope * slope:
+        w[c] = h[c] * W[c] - g[c]
+        steepest = max(steepest, h[c])
+    size = _norm(w)
+    if slope > 0.0 and (size <= slope or steepest == 0.0):  # without any curvature, only the slope sees it
         for c in range(g.size):
             w[c] = 0.0
         return 0.0
     t = 0.0
     if slope > 0.0:
+        t = (size - slope) / steepest
         for _ in range(50):
             total = 0.0
             fall = 0.0
             for c in range(g.size):
-                q = (h[c] * W[c] - g[c]) / (h[c] * t + slope)
+                q = w[c] / (h[c] * t + slope)
                 total += q * q
                 fall += q * q * h[c] / (h[c] * t + slope)
             step = (np.sqrt(total) - 1.0) * total / fall
             t += step
             if step <= 1e-14 * t:
                 break
-    length = 0.0
     for c in range(g.size):
-        b = h[c] * W[c] - g[c]
         if slope > 0.0:
-            w[c] = b * t / (h[c] * t + slope)
+            w[c] *= t / (h[c] * t + slope)
         else:
-            w[c] = b / h[c] if h[c] > 0.0 else W[c]
-        length += w[c] * w[c]
-    return np.sqrt(length)
+            w[c] = w[c] / h[c] if h[c] > 0.0 else W[c]
+    return _norm(w)

@@ -104,18 +104,16 @@ def model_sums(chosen: Features | None, theta: Vector, d: Vector | None, block: 
         back = block.matvec(d)
         losses = (SquaredHinge.value(margins - (1.0 - t) * back) for t in tuning.SHORTER_PARTS)
         shorter = np.array([block.s @ loss for loss in losses])
-    p = (block.n_features if chosen is None else len(chosen)) + 1
-    H, c = np.zeros((p, p)), np.zeros(p)
     active = np.flatnonzero(margins < 1.0)
-    if p > 1:
-        part = block if chosen is None else block.columns(chosen)
-        part.rank_update(active, 1.0, H, c)
-    else:  # the intercept alone, which needs no entry of X
-        H[0, 0] = 2.0 * block.b**2 * block.s[active].sum()
     if chosen is None:
+        H, c = block.triangle_of(active)
         block.symmetrize(H)
         value, gradient = float(block.s @ SquaredHinge.value(margins)), H @ theta - c
     else:
+        if len(chosen):
+            H, _ = block.columns(chosen).triangle_of(active)
+        else:  # the intercept alone, which needs no entry of X
+            H = np.array([[2.0 * block.b**2 * block.s[active].sum()]])
         loss = block.loss(theta)
         value, gradient = loss.value, loss.gradient
     triangle, _ = dtrttp(H.T)

@@ -19,7 +19,7 @@ import numpy as np
 
 from majorant.objective import Objective
 from majorant.rows import MemoryRows, Rows
-from majorant.rows.base import ByNnz, EveryKth
+from majorant.rows.base import EveryKth
 from majorant.rows.memory import joined
 from majorant.solvers.continuation import Continuation
 from majorant.solvers.newton import tuning
@@ -91,12 +91,11 @@ def _sampled(problem: Objective) -> Objective:
     Where not all features may move at a time, the more rows the fewer entries they have.
     """
     rows = problem.rows
-    sample: EveryKth | ByNnz = EveryKth(sample_step(rows))
+    sample = EveryKth(sample_step(rows))
     if len(problem.classes) == 1 and not all_may_move(problem):
-        entries = min(
-            tuning.SPARSE_SAMPLE_ENTRIES, rows.copy_budget // 12
-        )  # of 8 bytes, and 4 for where it is
-        sample = ByNnz(max(1, entries // rows.n_parts), tuning.SAMPLE_LEAST_STEP)
+        # An entry has 8 bytes, and 4 for where it is.
+        entries = min(tuning.SPARSE_SAMPLE_ENTRIES, rows.copy_budget // 12)
+        sample = EveryKth(tuning.SAMPLE_LEAST_STEP, max(1, entries // rows.n_parts))
     return problem.on([MemoryRows.of(joined(blocks)) for blocks in rows.subsample(problem.classes, sample)])
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +68,7 @@ def working_set_iterates(
 
     Of the start, the value is not used, and the gradient may be that of a sample of the rows.
     """
-    chosen, at, first = np.zeros(0, dtype=np.intp), start, True
+    chosen, at, known = np.zeros(0, dtype=np.intp), start, 0
     while True:
         chosen = np.union1d(
             chosen, features_to_watch(objective, at, tuning.WORKING_SET_FIRST, tuning.WORKING_SET_GROWTH)
@@ -76,11 +77,9 @@ def working_set_iterates(
             iterates = gram_iterates(objective, classes, at.theta)
         else:
             iterates = _restricted_iterates(objective, at, chosen)
-        if not first:
-            next(iterates)
-        first = False
-        for at in iterates:
+        for at in islice(iterates, known, None):
             yield at
+        known = 1  # of the next iterates the first is this point
 
 
 def _restricted_iterates(objective: Objective, start: Evaluated, chosen: Features) -> Iterator[Evaluated]:
