@@ -717,3 +717,19 @@ def test_classes_share_the_column_numbers_of_the_features_that_occur():
     parts = [each.without_empty_columns(occurring) for each in (rows, rows.relabelled(-y, np.ones(80)))]
     assert np.shares_memory(*(part.batch_blocks[0]._entries[1] for part in parts))
     assert rows.without_empty_columns(occurring) is parts[0]
+
+
+@pytest.mark.parametrize("scale", [1e-139, 1e152])
+def test_columns_near_the_limits_of_numbers_select_the_same_features(scale):
+    """The squares of coefficients, or of what pulls them, leave the range of numbers."""
+    X, y = wide(300, 600)
+    results = []
+    for unit in (1.0, scale):
+        rows = MemoryRows(unit * X, y)
+        assert Newton().choose_engine(Objective(rows, L1(1.0)), np.zeros(601)) is cd_iterates
+        strength = float(np.max(np.abs(rows.loss_at_zero.gradient[:-1]))) / 20.0
+        results.append(solve(Newton(), Objective(rows, L1(strength))))
+    expected, found = results
+    assert found.status is Status.CONVERGED
+    assert found.iterate.value == pytest.approx(expected.iterate.value, rel=1e-6)
+    assert np.array_equal(found.iterate.theta != 0.0, expected.iterate.theta != 0.0)

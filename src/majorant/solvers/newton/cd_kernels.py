@@ -87,7 +87,7 @@ def _sweep(data, indices, starts, codes, column, u, W, slopes, ridge, scale, roo
             gradient, curvature = _derivatives(data, indices, start, stop, codes, u, c, classes)
             g[c] = gradient + ridge * W[j, c]
             h[c] = curvature + ridge
-        old, pull, violation = optimality(W[j], g, slope, w)
+        old, pull, violation = optimality(W[j], g, slope)
         near[j] = old > 0.0 or pull > 0.9 * slope
         if violation == 0.0:
             continue

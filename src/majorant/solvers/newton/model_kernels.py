@@ -94,7 +94,7 @@ def descend_on_group_model(H, R, W, slopes, ridge, scale, sweeps, accuracy, g, h
             for c in range(g.size):
                 g[c] = R[c, j] + ridge[j] * W[j, c]
                 h[c] = H[c, j, j] + ridge[j]
-            _, _, violation = optimality(W[j], g, slopes[j], w)
+            _, _, violation = optimality(W[j], g, slopes[j])
             if violation == 0.0:
                 continue
             worst = max(worst, violation * scale[j])
@@ -111,29 +111,25 @@ def descend_on_group_model(H, R, W, slopes, ridge, scale, sweeps, accuracy, g, h
 
 
 @compiled_part
-def _norm(x):
-    """‖x‖, also where squares would leave the range of numbers."""
-    largest = 0.0
-    for value in x:
-        largest = max(largest, abs(value))
-    if largest == 0.0:
-        return 0.0
-    total = 0.0
-    for value in x:
-        total += (value / largest) ** 2
-    return largest * np.sqrt(total)
-
-
-@compiled_part
-def optimality(W, g, slope, w):
-    """‖W‖, ‖g‖ and the violation: the least length of g plus a subgradient of slope ‖W‖. w: room."""
-    size = _norm(W)
-    pull = _norm(g)
-    if size == 0.0:
-        return size, pull, max(pull - slope, 0.0)
+def optimality(W, g, slope):
+    """‖W‖, ‖g‖ and the violation: the least length of g plus a subgradient of slope ‖W‖."""
+    if g.size == 1:  # without squares, which may leave the range of numbers
+        signed = g[0] + slope * np.sign(W[0])
+        return abs(W[0]), abs(g[0]), abs(signed) if W[0] != 0.0 else max(abs(g[0]) - slope, 0.0)
+    size = 0.0
+    pull = 0.0
     for c in range(g.size):
-        w[c] = g[c] + slope * (W[c] / size)
-    return size, pull, _norm(w)
+        size += W[c] * W[c]
+        pull += g[c] * g[c]
+    size = np.sqrt(size)
+    pull = np.sqrt(pull)
+    violation = max(pull - slope, 0.0)
+    if size > 0.0:
+        violation = 0.0
+        for c in range(g.size):
+            violation += (g[c] + slope * W[c] / size) ** 2
+        violation = np.sqrt(violation)
+    return size, pull, violation
 
 
 @compiled
@@ -141,35 +137,41 @@ def shrink(W, g, h, slope, w):
     """The minimiser w of Σ_c (g_c (w_c - W_c) + h_c (w_c - W_c)²/2) + slope ‖w‖; returns its length.
 
     With b = hW - g it is b/(h + slope/t), where its length t solves Σ (b/(ht + slope))² = 1: by Newton's
-    method on the inverse root of the sum, which is nearly linear in t, from where t would be if all h were as
-    large as the largest of them, upwards.
+    method on the inverse root of the sum, which is nearly linear in t, from t = 0 upwards.
     """
-    steepest = 0.0
+    if g.size == 1:
+        b = h[0] * W[0] - g[0]
+        if h[0] > 0.0:
+            w[0] = np.sign(b) * max(abs(b) - slope, 0.0) / h[0]
+        else:  # no active row has the feature and there is no ridge: only the slope sees it
+            w[0] = 0.0 if slope > 0.0 else W[0]
+        return abs(w[0])
+    size = 0.0
     for c in range(g.size):
-        w[c] = h[c] * W[c] - g[c]
-        steepest = max(steepest, h[c])
-    size = _norm(w)
-    if slope > 0.0 and (size <= slope or steepest == 0.0):  # without any curvature, only the slope sees it
+        size += (h[c] * W[c] - g[c]) ** 2
+    if slope > 0.0 and size <= slope * slope:
         for c in range(g.size):
             w[c] = 0.0
         return 0.0
     t = 0.0
     if slope > 0.0:
-        t = (size - slope) / steepest
         for _ in range(50):
             total = 0.0
             fall = 0.0
             for c in range(g.size):
-                q = w[c] / (h[c] * t + slope)
+                q = (h[c] * W[c] - g[c]) / (h[c] * t + slope)
                 total += q * q
                 fall += q * q * h[c] / (h[c] * t + slope)
             step = (np.sqrt(total) - 1.0) * total / fall
             t += step
             if step <= 1e-14 * t:
                 break
+    length = 0.0
     for c in range(g.size):
+        b = h[c] * W[c] - g[c]
         if slope > 0.0:
-            w[c] *= t / (h[c] * t + slope)
+            w[c] = b * t / (h[c] * t + slope)
         else:
-            w[c] = w[c] / h[c] if h[c] > 0.0 else W[c]
-    return _norm(w)
+            w[c] = b / h[c] if h[c] > 0.0 else W[c]
+        length += w[c] * w[c]
+    return np.sqrt(length)
