@@ -143,16 +143,21 @@ def _sweeps(
 ):
     """Some sweeps over the features in order, in place: as many as the trail has room for, or need be.
 
-    The trail keeps the slacks and the coefficients before the first sweep and after each. Returns the
-    violation that the last sweep met and how many sweeps there were.
+    The trail keeps the slacks, the coefficients in order and the intercepts, before the first sweep and after
+    each. Returns the violation that the last sweep met and how many sweeps there were.
     """
     worst, n = 0.0, 0
-    coefficients = W.reshape(-1)
+    classes = W.shape[1]
     while True:
+        point = trail[n]
         for k in range(u.size):
-            trail[n, k] = u[k]
-        for i in range(coefficients.size):
-            trail[n, u.size + i] = coefficients[i]
+            point[k] = u[k]
+        place = u.size
+        for i in range(order.size + 1):
+            row = W[order[i] if i < order.size else W.shape[0] - 1]
+            for c in range(classes):
+                point[place] = row[c]
+                place += 1
         n += 1
         if n == trail.shape[0] or (n > 1 and worst <= enough):
             return worst, n - 1
@@ -166,9 +171,10 @@ def _value(point, size, classes, slopes, ridge, order):
     for k in range(size):
         slack = max(point[k], 0.0)
         total += slack * slack
-    for j in order:
+    for i in range(order.size):
+        j = order[i]
         square = 0.0
-        for place in range(size + j * classes, size + (j + 1) * classes):
+        for place in range(size + i * classes, size + (i + 1) * classes):
             square += point[place] ** 2
         total += slopes[j] * np.sqrt(square) + 0.5 * ridge * square
     return total
@@ -179,16 +185,15 @@ def _extrapolate(trail, u, W, slopes, ridge, order, products, shares):
     """Anderson's acceleration: the combination of the iterates that a sweep would move least.
 
     The slacks are affine in θ, so the same combination of them belongs to it. It is kept if the value falls.
-    The intercepts' place is the last in order.
     """
     m = shares.size
     size, classes = u.size, W.shape[1]
+    stop = size + (order.size + 1) * classes
     for a in range(m):
         for b in range(a + 1):
             total = 0.0
-            for j in order:
-                for i in range(size + j * classes, size + (j + 1) * classes):
-                    total += (trail[a + 1, i] - trail[a, i]) * (trail[b + 1, i] - trail[b, i])
+            for i in range(size, stop):
+                total += (trail[a + 1, i] - trail[a, i]) * (trail[b + 1, i] - trail[b, i])
             products[a, b] = total
             products[b, a] = total
     trace = 0.0
@@ -215,18 +220,22 @@ def _extrapolate(trail, u, W, slopes, ridge, order, products, shares):
         return
     # The first iterate is not needed any more: the combination takes its place.
     point = trail[0]
-    for i in range(point.size):
-        combined = 0.0
-        for a in range(m):
-            combined += shares[a] / total * trail[a + 1, i]
-        point[i] = combined
-    before = _value(trail[m], size, classes, slopes, ridge, order[:-1])
-    if _value(point, size, classes, slopes, ridge, order[:-1]) < before:
+    for i in range(stop):
+        point[i] = 0.0
+    for a in range(m):
+        part = shares[a] / total
+        for i in range(stop):
+            point[i] += part * trail[a + 1, i]
+    before = _value(trail[m], size, classes, slopes, ridge, order)
+    if _value(point, size, classes, slopes, ridge, order) < before:
         for k in range(size):
             u[k] = point[k]
-        coefficients = W.reshape(-1)
-        for i in range(coefficients.size):
-            coefficients[i] = point[size + i]
+        place = size
+        for i in range(order.size + 1):
+            row = W[order[i] if i < order.size else W.shape[0] - 1]
+            for c in range(classes):
+                row[c] = point[place]
+                place += 1
 
 
 @compiled
@@ -256,7 +265,6 @@ def descend_along(
                 order[count] = j
                 count += 1
                 once += starts[j + 1] - starts[j]
-        order[count] = near.size
         enough = max(share * first, 0.5 * goal)
         spent = 0
         while spent <= data.size:
@@ -267,7 +275,7 @@ def descend_along(
             spent += done * once
             if worst <= enough:
                 break
-            _extrapolate(trail, u, W, slopes, ridge, order[: count + 1], products, shares)
+            _extrapolate(trail, u, W, slopes, ridge, order[:count], products, shares)
         visited += spent
         if visited > budget:
             break
@@ -281,7 +289,7 @@ def workspace(n_features: int, n_rows: int, n_classes: int) -> tuple[NDArray[Any
         np.empty((3, n_classes)),
         np.arange(n_features),
         np.zeros(n_features, dtype=np.bool_),
-        np.empty(n_features + 1, dtype=np.intp),
+        np.empty(n_features, dtype=np.intp),
         np.empty((sweeps + 1, n_classes * (n_rows + n_features + 1))),
         np.empty((sweeps, sweeps)),
         np.empty(sweeps),
