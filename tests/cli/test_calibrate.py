@@ -111,7 +111,7 @@ def test_few_rows_of_a_class_are_enough(command, memory):
 
 
 def test_ctrl_c_during_the_calibration_keeps_the_model(command, monkeypatch):
-    monkeypatch.setattr(calibration, "_at_its_strength", lambda estimator: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(calibration, "_with_fixed_strength", lambda _: signal.raise_signal(signal.SIGINT))
     said = command("train", "two.svm", "m", "--calibrate", "sigmoid", *FIT, code=130)
     assert "the calibration was interrupted: the model has no probabilities" in said.err
     model = load_model("m")

@@ -16,7 +16,7 @@ from majorant.errors import ClusterLostError
 from majorant.interrupts import CtrlC, check, ending_on, undisturbed
 from majorant.objective import Objective
 from majorant.solvers.base import Solver, require_suitable
-from majorant.solvers.certify import certify
+from majorant.solvers.interior_certificate import certify_with_interior_point
 from majorant.solvers.narrowing import Narrowing
 from majorant.status import (
     Certificate,
@@ -201,7 +201,7 @@ class _Run:
     def _certify(self, theta: Vector) -> tuple[Evaluated, Certificate]:
         """θ evaluated afresh, and what is certain of it by the best lower bound that the run has found."""
         if self.thorough:
-            at, certificate = certify(self.objective, theta, self.tol)
+            at, certificate = certify_with_interior_point(self.objective, theta, self.tol)
         else:
             at, certificate = self.objective.certify(theta)
         self.lower_bound = max(self.lower_bound, at.lower_bound)
