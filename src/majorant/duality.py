@@ -43,15 +43,22 @@ from majorant.status import Matrix, Vector
 
 TINY = float(np.finfo(float).tiny)
 
-
-# A Φ no larger than this, relative to that at θ = 0, counts as zero: slacks 1 - v of 1e-10, whose rounding
-# error is 1e-16 and more.
+# A Φ below this multiple of its value at θ = 0 counts as zero: it belongs to slacks 1 - v of 1e-10, and their
+# rounding error is 1e-16 and more.
 VANISHING = 1e-20
+
+# The largest weight of a quadratic penalty: products with coefficients must not overflow.
+LARGEST_WEIGHT = 1e290
 
 
 def relative_gap(value: float, bound: float, at_zero: float) -> float:
-    """How far Φ can be above its minimum at most, relative to Φ; zero where Φ is next to nothing."""
+    """How far Φ can be above its minimum at most, relative to Φ; zero if Φ is negligible."""
     return max(value - bound, 0.0) / value if value > VANISHING * at_zero else 0.0
+
+
+def quadratic_weights(potential: Potential, factor: Vector, eta: float) -> Vector:
+    """D of a quadratic penalty Σ_i D_i ‖W_·i‖²/2."""
+    return np.minimum(factor * potential.weight(np.zeros(1)) + eta, LARGEST_WEIGHT)
 
 
 def balanced(theta: Vector, classes: Sequence[LossSum]) -> tuple[float, float, Vector]:
@@ -94,7 +101,7 @@ class Dual:
         # 1/D of a quadratic penalty; zero for features without any.
         self._inverse: Vector | None = None
         if potential.quadratic:
-            D = factor * potential.weight(np.zeros(1)) + eta
+            D = quadratic_weights(potential, factor, eta)
             self._inverse = np.divide(1.0, D, out=np.zeros_like(D), where=D > TINY)
 
     def value(self, theta: Matrix, linear: float, square: float, gradient: Matrix) -> float:

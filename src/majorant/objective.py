@@ -39,7 +39,15 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.duality import TINY, Dual, balanced, column_norms, relative_gap
+from majorant.duality import (
+    LARGEST_WEIGHT,
+    TINY,
+    Dual,
+    balanced,
+    column_norms,
+    quadratic_weights,
+    relative_gap,
+)
 from majorant.errors import ScaleError
 from majorant.linsolve import flat_directions, solve_centred
 from majorant.potentials import L1, L2, Potential
@@ -62,8 +70,6 @@ ROUNDING = 1e-14
 EXACT = 1e-24
 # The weight of a majorant, relative to the curvature of the loss, that is none.
 NOTHING = 1e-16
-# The largest weight of a majorant, near the end of the range of numbers.
-HUGE = 1e290
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +147,7 @@ class Objective:
     @cached_property
     def free(self) -> NDArray[np.intp]:
         """The features without any penalty."""
-        return np.flatnonzero(self._dual.free)
+        return np.flatnonzero(self.dual.free)
 
     @cached_property
     def bounded(self) -> bool:
@@ -223,10 +229,9 @@ class Objective:
         return Evaluated(theta, sum(loss.value for loss in parts) + self.penalty(theta), gradient)
 
     @cached_property
-    def quadratic_weights(self) -> Vector | float:
-        """D of a quadratic penalty Σ_i D_i ‖W_·i‖²/2: a number, if all are the same."""
-        weights = self.half_quadratic_weights(self.start())
-        return weights if self.penalty_factor is not None else float(weights[0])
+    def quadratic_weights(self) -> Vector:
+        """D of a quadratic penalty Σ_i D_i ‖W_·i‖²/2."""
+        return quadratic_weights(self.potential, self.factor, self.eta)
 
     def penalty(self, theta: Vector) -> float:
         """f(w) - f(0), Eq. (eq:fReg)."""
@@ -300,7 +305,7 @@ class Objective:
         parts = zip(self.matrix(best), by_class, strict=True)
         sums = [balanced(row, (part.negative, part.positive)) for row, part in parts]
         linear, square, gradients = zip(*sums, strict=True)
-        bound = self._dual.value(self.matrix(best), sum(linear), sum(square), np.stack(gradients))
+        bound = self.dual.value(self.matrix(best), sum(linear), sum(square), np.stack(gradients))
         if not (clear and all(self._free_features_balance(part.loss, RESIDUE) for part in by_class)):
             bound = 0.0
         at = Evaluated(theta, value, gradient, lower_bound=bound)
@@ -386,7 +391,7 @@ class Objective:
     def half_quadratic_weights(self, theta: Vector) -> Vector:
         """c_i ψ(‖W_·i‖) + η, the ridge of the half-quadratic majorant at θ."""
         weights = self.factor * self.potential.weight(self.lengths(theta)) + self.eta
-        return np.asarray(np.minimum(weights, HUGE))
+        return np.asarray(np.minimum(weights, LARGEST_WEIGHT))
 
     def tangent_slopes(self, theta: Vector) -> Vector:
         """c_i φ'(‖W_·i‖), of the tangent that majorises a concave φ; λ for ℓ1. Zero for the intercept."""
@@ -424,7 +429,7 @@ class Objective:
         loss = at.value - self.penalty(at.theta)
         linear = 2.0 * loss - float(at.theta @ at.loss_gradient)
         theta, gradient = self.matrix(at.theta), self.matrix(at.loss_gradient)
-        bound = self._dual.value(theta, linear, loss, gradient)
+        bound = self.dual.value(theta, linear, loss, gradient)
         bound -= 2.0 * float(np.abs(theta[:, -1] * gradient[:, -1]).sum())
         if len(self.free):
             rows = [LossSum(loss, row) for row in gradient]
@@ -434,7 +439,8 @@ class Objective:
         return Certificate(math.nan, self.relative_gap(at.value, bound))
 
     @cached_property
-    def _dual(self) -> Dual:
+    def dual(self) -> Dual:
+        """The dual function of the penalty."""
         return Dual(self.potential, self.factor, self.eta)
 
     @cached_property

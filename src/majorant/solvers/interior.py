@@ -33,7 +33,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.duality import Dual
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.solvers.dense import TINY, ScaledRows, equations, norms, small_enough
@@ -149,12 +148,11 @@ class InteriorPoint(ScaledRows):
         super().__init__(objective)
         self.objective = objective
         potential, factor = objective.potential, objective.factor
-        self.dual = Dual(potential, factor, objective.eta)
         max_slope = 0.0 if potential.quadratic else potential.max_slope
-        curvature = potential.curvature(np.zeros(1))[0] if potential.quadratic else 0.0
+        ridge = objective.quadratic_weights if potential.quadratic else objective.eta
         self.slope = max_slope * factor * self.inverse / self.scale
         self.width = (potential.kink_width or 0.0) * self.unit
-        self.ridge = (curvature * factor + objective.eta) * self.inverse**2 / self.scale
+        self.ridge = ridge * self.inverse**2 / self.scale
         # The features that nothing penalises.
         self.free = (self.ridge == 0.0) & (self.slope == 0.0) & (self.unit > 0.0)
         # The features that have a cone, and the ridge of those that have none.
@@ -210,7 +208,7 @@ class InteriorPoint(ScaledRows):
         W = self.objective.matrix(self.raw(theta))
         # The bound is Σ α minus other sums. At the minimum, Σ α is at most twice the bound, since
         # w φ'(w) ≤ 2 φ(w) for all potentials here: the sums together are at most three times as large.
-        value = self.dual.value(W, self.scale * linear, self.scale * square, gradient)
+        value = self.objective.dual.value(W, self.scale * linear, self.scale * square, gradient)
         return (1.0 - 3.0 * ROUNDING) * value / self.scale
 
     # The method --------------------------------------------------------------------------------

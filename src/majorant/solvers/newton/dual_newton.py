@@ -31,12 +31,7 @@ def dual_newton_applies(objective: Objective, rows: MemoryRows) -> bool:
     if objective.other_classes or not objective.potential.quadratic:
         return False
     few = rows.n_samples <= min(tuning.DUAL_ROWS, rows.n_features)
-    return few and bool(np.all(_curvatures(objective) > 0.0))
-
-
-def _curvatures(objective: Objective) -> Vector:
-    """D: of a quadratic penalty, the same at every θ."""
-    return objective.half_quadratic_weights(objective.start())
+    return few and bool(np.all(objective.quadratic_weights > 0.0))
 
 
 def dual_newton_iterates(
@@ -46,7 +41,7 @@ def dual_newton_iterates(
     (rows,) = classes
     at = objective.evaluate(theta)
     yield at
-    D = _curvatures(objective)
+    D = objective.quadratic_weights
     y, s = rows.labels_and_weights
     used = np.flatnonzero(s > 0.0)
     K, pull = (_dense_kernel if rows.dense else _sparse_kernel)(rows, D, used, y[used] / np.sqrt(s[used]))

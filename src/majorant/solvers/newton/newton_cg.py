@@ -61,7 +61,7 @@ def dual_start(objective: Objective, classes: Sequence[MemoryRows]) -> Vector:
     """Where one epoch of dual coordinate descent leads from zero, for sparse rows and a quadratic penalty."""
     from majorant.rows.csr import CsrBlock  # imports numba
 
-    weights = objective.half_quadratic_weights(objective.start())
+    weights = objective.quadratic_weights
     inverse = np.append(1.0 / weights, np.mean(1.0 / weights))
     theta = np.zeros((len(classes), objective.width))
     generator = np.random.default_rng(0)  # rows may be sorted by class; the order is the same for every fit
