@@ -39,7 +39,7 @@ from majorant.rows.block import Block
 from majorant.rows.partitioned import BlockStore, identity
 from majorant.rows.pass_hooks import Pass, call_watchers
 from majorant.rows.sources import DEFAULT_MEMORY
-from majorant.rows.threads import alone
+from majorant.rows.threads import one_core
 
 # Time-outs. None of them is tuned: they are far above what a healthy cluster needs.
 # Seconds between two checks of the tasks that have no answer yet.
@@ -277,7 +277,7 @@ def _name(kind: str) -> str:
 
 def _answer(blocks: list[Block], packed: bytes) -> list[Any]:
     question = loads(packed)
-    with one_thread(), alone():  # the other threads of the worker use the other cores
+    with one_thread(), one_core():  # the other threads of the worker use the other cores
         return [question(block) for block in blocks]
 
 
