@@ -1,13 +1,12 @@
 """How many threads BLAS may use.
 
-The rows are worked on in halves by threads of our own, and those of BLAS are in the way: after every call
-they spin for milliseconds in case another one comes, and take the core that the other half of the rows needs
-(on w8a a pass took 0.77 ms instead of 0.40). Two libraries that each bring a BLAS, numpy and scipy, are in
-each other's way as well. So BLAS is held to one thread while a solver runs, and given its own number back for
-factorisations that are large enough to gain from it.
+Threads of our own share the rows, and the threads of BLAS disturb them: after every call they spin for
+milliseconds, waiting for another call, on the cores that our threads need (on w8a a pass took 0.77 ms instead
+of 0.40). numpy and scipy each load a BLAS, whose threads also disturb each other. So BLAS is limited to one
+thread while a solver runs, except in factorisations that are large enough to gain from more threads.
 
-The number is one for the whole process, hence the count: the first run to begin sets it, the last one to end
-puts it back.
+The number of threads is a setting of the process, so runs are counted: the first one to start sets it, the
+last one to end restores it.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ def _libraries() -> list[Any]:
 
 def _set(numbers: list[int]) -> None:
     for library, number in zip(_libraries(), numbers, strict=True):
-        # threadpoolctl 3.8 listens to the first thread that has set OpenBLAS's number, and to no other while
-        # that lives, lest they quarrel: the count sees to that here.
+        # threadpoolctl 3.8 ignores all threads but the first one that has set OpenBLAS's number, as long as
+        # that thread lives. The count of runs makes this protection unnecessary.
         getattr(library, "_real_set_num_threads", library.set_num_threads)(number)
 
 
@@ -60,12 +59,12 @@ def one_thread() -> Iterator[None]:
 def own_threads() -> Iterator[None]:
     """Inside, BLAS uses as many threads as it would if no solver ran."""
     with _lock:
-        held = _runs > 0
-        if held:
+        limited = _runs > 0
+        if limited:
             _set(_own)
     try:
         yield
     finally:
         with _lock:
-            if held and _runs > 0:
+            if limited and _runs > 0:
                 _set([1] * len(_own))

@@ -55,7 +55,7 @@ def stronger_penalties(objective: Objective, limits: Vector, least: float) -> It
     `limits` are the pulls that zeros can hold. The last strength is at least twice the one asked for.
     """
     held = limits > 0.0
-    strongest = float(np.max(objective.pulls_at_zero[held] / limits[held], initial=1.0))
+    strongest = float(np.max(objective.gradient_norms_at_zero[held] / limits[held], initial=1.0))
     if strongest <= least:
         return
     count = max(0, math.floor(math.log(strongest / 2.0, FALL)))
@@ -124,7 +124,7 @@ class Continuation:
         potential = self.objective.potential
         if not potential.surrogates(1.0):
             return False
-        return potential.max_slope < WEAK * float(np.max(self.objective.pulls_at_zero, initial=0.0))
+        return potential.max_slope < WEAK * float(np.max(self.objective.gradient_norms_at_zero, initial=0.0))
 
     def _approach(self, easier: Objective, here: Evaluated) -> Generator[Iterate, None, Evaluated]:
         for stronger in self.approaches(easier, here):

@@ -535,7 +535,7 @@ def test_a_faint_penalty_on_fewer_rows_than_features_takes_few_iterations(potent
     X = rng.standard_normal((300, 900))
     y = np.where(X[:, :10].sum(axis=1) + rng.standard_normal(300) > 0, 1.0, -1.0)
     rows = MemoryRows(X, y)
-    largest = float(np.max(Objective(rows, L1(1.0)).pulls_at_zero))
+    largest = float(np.max(Objective(rows, L1(1.0)).gradient_norms_at_zero))
     result = solve(Newton(), Objective(rows, potential(1e-4 * largest)))
     assert result.status.converged
     assert result.n_iter <= 100

@@ -104,10 +104,10 @@ class Newton(Solver):
             yield replace(start, candidate=bool(objective.lengths(theta).any()))
             yield from reweighted_iterates(objective, start, self._minimised_by_class)
             return
-        way = Continuation(objective, start, self.descend, _approaches)
-        yield way.end
-        yield from way.over_surrogates()
-        yield from self.descend(objective, way.end)
+        continuation = Continuation(objective, start, self.descend, _approaches)
+        yield continuation.end
+        yield from continuation.over_surrogates()
+        yield from self.descend(objective, continuation.end)
 
     def descend(self, objective: Objective, start: Evaluated) -> Iterator[Iterate]:
         """Newton's iterates after the start; from zero, by way of a rough start, if that lowers Φ."""

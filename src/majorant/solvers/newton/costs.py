@@ -84,5 +84,5 @@ def proximal_start_pays(objective: Objective, rows: MemoryRows) -> bool:
     These are the features that the loss pulls harder at zero than zero can hold.
     """
     passes = 2.0 * (tuning.PROXIMAL_STEPS + tuning.POWER_STEPS) * pass_ns(rows)
-    pulled = int(np.count_nonzero(objective.pulls_at_zero > objective.kink_slopes[:-1]))
+    pulled = int(np.count_nonzero(objective.gradient_norms_at_zero > objective.kink_slopes[:-1]))
     return passes <= tuning.PROXIMAL_START_SHARE * _build_ns(rows, rows.n_samples * pulled**2)

@@ -51,19 +51,19 @@ def iterates_out_of_core(
         yield from steps
     if problem.potential.smooth and not convex:
         yield from reweighted_iterates(problem, at, partial(minimised, descend=_after))
-    way = Continuation(problem, at, _after)
+    continuation = Continuation(problem, at, _after)
     if not convex:
-        yield from way.over_surrogates()
+        yield from continuation.over_surrogates()
     elif not started:
         sample = _sampled(problem)
-        start = yield from _solution(sample, way.end, solve)
+        start = yield from _solution(sample, continuation.end, solve)
         iterates = descend(problem, start, sample)
         first = next(iterates)
         # (A sample that leads nowhere must not look like a run that has come to a halt.)
-        if first.value < way.end.value and not np.array_equal(first.theta, way.end.theta):
+        if first.value < continuation.end.value and not np.array_equal(first.theta, continuation.end.theta):
             yield first
             yield from iterates
-    yield from _after(problem, way.end)
+    yield from _after(problem, continuation.end)
 
 
 def _after(problem: Objective, start: Evaluated) -> Iterator[Iterate]:
