@@ -241,10 +241,10 @@ class _Passes:
         self.last = self.trusted
 
     def iterates(self, start: Evaluated) -> Iterator[Evaluated]:
-        here = self._look(start)
+        here = self._model_at(start)
         while True:
             yield here.at
-            here = self._after(here)
+            here = self._next_point(here)
 
     def _choose(self, at: Evaluated) -> Features | None:
         """The features that may move, by the gradient at a point; None for all."""
@@ -253,7 +253,7 @@ class _Passes:
         most = movable_features(self.objective)
         return features_to_watch(self.objective, at, tuning.PASS_FIRST, tuning.PASS_GROWTH, most)
 
-    def _look(self, at: Evaluated, target: Evaluated | None = None) -> _Point:
+    def _model_at(self, at: Evaluated, target: Evaluated | None = None) -> _Point:
         seen = pass_model(self.objective, self._choose(target or at), at.theta)
         return _Point(seen.at, seen)
 
@@ -266,12 +266,12 @@ class _Passes:
         # A sample that knows no better than to take half of a curvature away is no help.
         return moved if np.all(np.einsum("cii->ci", moved) >= 0.5 * np.einsum("cii->ci", H)) else H
 
-    def _after(self, here: _Point) -> _Point:
+    def _next_point(self, here: _Point) -> _Point:
         """The end of a step; if none of the chosen features moves, others are; if none of these, θ."""
         target = self._minimised(here)
         if here.stale and not here.at.value - target.value > ROUNDING * abs(here.at.value):
             # Rows that were not active where H was known may be all that a feature has: it was blind.
-            here = self._look(here.at)
+            here = self._model_at(here.at)
             target = self._minimised(here)
         promised = here.at.value - target.value
         quick = self.all and promised <= tuning.REUSED_HESSIAN_FALL * self.last
@@ -282,7 +282,7 @@ class _Passes:
                 return replace(here, at=there)
         moved = None if quick and here.stale else self._step(here, target)
         if moved is None and (here.stale or not self.all):
-            here = self._look(here.at, target)
+            here = self._model_at(here.at, target)
             target = self._minimised(here)
             moved = self._step(here, target)
         if moved is None:  # what is yielded again ends the run
@@ -309,7 +309,7 @@ class _Passes:
         restricted = replace(objective, penalty_factor=objective.factor[chosen])
         if objective.potential.smooth:
             found, predicted = minimise_from_kink(restricted, H, part)
-            moved, alone = _alone(objective, at, chosen)
+            moved, alone = _move_separately(objective, at, chosen)
             theta, predicted = objective.matrix(moved), predicted + alone
         else:
             accuracy = min(max(here.error, tuning.FINEST_PASS_MODEL_ACCURACY), tuning.MODEL_ACCURACY)
@@ -319,7 +319,7 @@ class _Passes:
         return Evaluated(theta.ravel(), at.value - predicted, gradient.ravel(), carried=True)
 
 
-def _alone(objective: Objective, at: Evaluated, chosen: Features) -> tuple[Vector, float]:
+def _move_separately(objective: Objective, at: Evaluated, chosen: Features) -> tuple[Vector, float]:
     """θ with each of the other features where it would be if no other moved, and by how much that is lower.
 
     By steps of half-quadratic MM on each of them, where D bounds the curvature of the loss.

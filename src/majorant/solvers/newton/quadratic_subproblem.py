@@ -318,12 +318,12 @@ def minimise_groups(
     violations = column_norms(tangent.matrix(tangent.subgradient(at))) * units
     goal = accuracy * float(np.max(violations))
     sweeps = _sweeps(C * p**2)
-    room = [np.empty(C) for _ in range(3)]
+    scratch = [np.empty(C) for _ in range(3)]
     here = at
     for _ in range(tuning.MODEL_ROUNDS):
         check()
         R, W = here.loss_gradient.reshape(C, p).copy(), here.theta.reshape(C, p).T.copy()
-        worst = descend_on_group_model(H, R, W, slopes, objective.ridge, units, sweeps, goal, *room)
+        worst = descend_on_group_model(H, R, W, slopes, objective.ridge, units, sweeps, goal, *scratch)
         here = Evaluated(np.ascontiguousarray(W.T).ravel(), np.nan, R.ravel())
         if worst <= goal:
             break

@@ -181,7 +181,7 @@ CG_FORCING = 0.2
 # Which features a step looks at ---------------------------------------------------------------------------
 
 # The share of what zero can hold from which on a pulled feature is watched.
-WATCHED_PULL = 0.8
+WATCHED_SLOPE_SHARE = 0.8
 
 # Features of the first Gram matrix of a working set.
 WORKING_SET_FIRST = 50
