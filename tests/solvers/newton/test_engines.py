@@ -302,8 +302,8 @@ def test_costs_count_flops_and_entries():
         assert np.isclose(costs.dual_ns(classes), dual_build + t.DUAL_STEPS * (once + factorise))
         assert np.isclose(costs.product_ns(objective, classes), 2 * once + t.VECTOR_NS * 30)
         entries = X.nnz if objective is sparse else 40 * 30
-        sweeps = t.SWEEP_NS * t.CD_SWEEPS_PER_LOOK * entries
-        assert np.isclose(costs.cd_ns(classes), t.CD_LOOKS * (2 * once + sweeps))
+        sweeps = t.SWEEP_NS * t.CD_SWEEPS_PER_GRADIENT * entries
+        assert np.isclose(costs.cd_ns(classes), t.CD_GRADIENTS * (2 * once + sweeps))
     # Of several classes, as many times as much.
     joint = Objective.joint([sparse.rows] * 3, L2(1.0))
     for cost in (costs.gram_ns, costs.product_ns):
@@ -343,10 +343,10 @@ def test_a_kink_on_sparse_rows_has_the_cheaper_engine(monkeypatch):
     X = random_sparse(400, 50)
     objective = problem_of(X, L1(1.0))
     classes = [objective.rows]
-    border = tuning.CD_LOOKS * costs.gram_ns(objective, classes) / costs.cd_ns(classes)
-    monkeypatch.setattr(tuning, "CD_LOOKS", 1.001 * border)
+    border = tuning.CD_GRADIENTS * costs.gram_ns(objective, classes) / costs.cd_ns(classes)
+    monkeypatch.setattr(tuning, "CD_GRADIENTS", 1.001 * border)
     assert engine_of(X, L1(1.0)) == "gram"
-    monkeypatch.setattr(tuning, "CD_LOOKS", 0.999 * border)
+    monkeypatch.setattr(tuning, "CD_GRADIENTS", 0.999 * border)
     assert engine_of(X, L1(1.0)) == "cd"
     assert engine_of(X, L1(1.0), factor=np.append(0.0, np.ones(49))) == "gram"
     assert engine_of(X.toarray(), L1(1.0)) == "gram"

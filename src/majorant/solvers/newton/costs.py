@@ -9,7 +9,7 @@ squared, and R the same over the columns, a fit takes about
     gram         dense rows   nN² flops          a pass over E, and N³/3 flops;                  GRAM_STEPS
                  sparse rows  Q/2 updates of H   with a kink also sweeps over N²
     newton_cg                                    two passes over E, some vectors of N            CG_PRODUCTS
-    cd                                           two passes over E; sweeps over the columns      CD_LOOKS
+    cd                                           two passes over E; sweeps over the columns      CD_GRADIENTS
 
 Per entry, a pass reads 8 bytes if X is dense; if X is sparse it reads 12 bytes and one number of a vector at
 any place: so their prices differ. All costs are per class. The prices are in `tuning.py`; they were measured
@@ -74,8 +74,8 @@ def product_ns(objective: Objective, classes: Sequence[MemoryRows]) -> float:
 def cd_ns(classes: Sequence[MemoryRows]) -> float:
     """The cost of a fit by coordinate descent along columns."""
     rows = classes[0]
-    sweeps = tuning.SWEEP_NS * tuning.CD_SWEEPS_PER_LOOK * _entries(rows)
-    return len(classes) * tuning.CD_LOOKS * (2.0 * pass_ns(rows) + sweeps)
+    sweeps = tuning.SWEEP_NS * tuning.CD_SWEEPS_PER_GRADIENT * _entries(rows)
+    return len(classes) * tuning.CD_GRADIENTS * (2.0 * pass_ns(rows) + sweeps)
 
 
 def proximal_start_pays(objective: Objective, rows: MemoryRows) -> bool:
