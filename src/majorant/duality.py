@@ -48,7 +48,7 @@ TINY = float(np.finfo(float).tiny)
 VANISHING = 1e-20
 
 # The largest weight of a quadratic penalty: products with coefficients must not overflow.
-LARGEST_WEIGHT = 1e290
+HUGE = 1e290
 
 
 def relative_gap(value: float, bound: float, at_zero: float) -> float:
@@ -58,7 +58,7 @@ def relative_gap(value: float, bound: float, at_zero: float) -> float:
 
 def quadratic_weights(potential: Potential, factor: Vector, eta: float) -> Vector:
     """D of a quadratic penalty Σ_i D_i ‖W_·i‖²/2."""
-    return np.minimum(factor * potential.weight(np.zeros(1)) + eta, LARGEST_WEIGHT)
+    return np.minimum(factor * potential.weight(np.zeros(1)) + eta, HUGE)
 
 
 def balanced(theta: Vector, classes: Sequence[LossSum]) -> tuple[float, float, Vector]:

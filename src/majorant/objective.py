@@ -38,15 +38,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.duality import (
-    LARGEST_WEIGHT,
-    TINY,
-    Dual,
-    balanced,
-    column_norms,
-    quadratic_weights,
-    relative_gap,
-)
+from majorant.duality import HUGE, TINY, Dual, balanced, column_norms, quadratic_weights, relative_gap
 from majorant.errors import ScaleError
 from majorant.linsolve import flat_directions, solve_centred
 from majorant.potentials import L1, L2, Potential
@@ -199,11 +191,6 @@ class Objective:
     def column_lengths(self) -> Vector:
         """√(LᵀSL)_ii for every feature, which is the same for all classes."""
         return np.asarray(np.sqrt(self.rows.gram_diagonal[:-1]))
-
-    @property
-    def mean_curvature(self) -> float:
-        """The mean of the diagonal of LᵀSL."""
-        return float(np.mean(self.rows.gram_diagonal))
 
     def smoothed_start(self, at: Evaluated) -> Vector:
         """θ with each zero moved to where φ' of a smooth potential equals the gradient of the loss at θ."""
@@ -390,7 +377,7 @@ class Objective:
     def half_quadratic_weights(self, theta: Vector) -> Vector:
         """c_i ψ(‖W_·i‖) + η, the ridge of the half-quadratic majorant at θ."""
         weights = self.factor * self.potential.weight(self.lengths(theta)) + self.eta
-        return np.asarray(np.minimum(weights, LARGEST_WEIGHT))
+        return np.asarray(np.minimum(weights, HUGE))
 
     def tangent_slopes(self, theta: Vector) -> Vector:
         """c_i φ'(‖W_·i‖), the slopes of the tangent that majorises a concave φ; zero for the intercept."""

@@ -37,12 +37,8 @@ def lambda_max(
 
     Parameters
     ----------
-    X : array or sparse matrix (n_samples, n_features), or Source
-    y : array (n_samples,)
-        A source has its own.
-    penalty : str or Potential, default="hyperbolic"
-        As in `SparseSVC`.
-    sample_weight : array (n_samples,), optional
+    X, y, penalty, sample_weight
+        As for `sparse_svc_path`.
     **params
         Other parameters of `SparseSVC` that define the problem: delta, penalty_factor, class_weight, ….
 

@@ -62,14 +62,7 @@ def markdown(results: StudyResults, missing: Mapping[str, str] | None = None) ->
 
 
 def page(results: StudyResults, missing: Mapping[str, str] | None = None) -> str:
-    """Tables, checks and figures on one HTML page without external resources.
-
-    Parameters
-    ----------
-    results : StudyResults
-    missing : mapping, optional
-        Data sets that are not available, and the file that each of them needs.
-    """
+    """Tables, checks and figures on one HTML page without external resources; arguments as for `markdown`."""
     theory = [] if results.study.labels else draw_theory()
     gaps = chain.from_iterable(draw_gaps(results))
     charts = [*theory, *draw_stochastic(results), *gaps, *draw_zeros(results)]

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Self
+from operator import attrgetter
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,6 @@ from numpy.typing import NDArray
 from majorant.rows.base import LossByClass, LossSum, Rows
 from majorant.rows.block import Block, Indices
 from majorant.rows.columns import Columns
-from majorant.rows.folds import FoldOf
 from majorant.rows.memory import MemoryRows
 from majorant.rows.partitioned import PartitionedRows
 from majorant.status import Matrix, Vector
@@ -96,6 +96,11 @@ class Scaling:
         return ScaledBlock(self.reweight(block), self.units)
 
 
+def _of_block(name: str) -> Any:
+    """A property that reads and writes an attribute of the unscaled block."""
+    return property(attrgetter(f"block.{name}"), lambda self, value: setattr(self.block, name, value))
+
+
 class ScaledBlock(Block):
     """A block with column j of X times units[j].
 
@@ -106,43 +111,16 @@ class ScaledBlock(Block):
     units : array (n_features,)
     """
 
+    y, s, fold = _of_block("y"), _of_block("s"), _of_block("fold")
+    dense, sparse_entries = _of_block("dense"), _of_block("sparse_entries")
+    n_features, column_counts = _of_block("n_features"), _of_block("column_counts")
+    squared_row_lengths = _of_block("squared_row_lengths")
+
     def __init__(self, block: Block, units: Vector) -> None:
         self.block, self.units = block, units
         super().__init__(block.y, block.s, intercept=block.b > 0.0)
-        self.dense, self.sparse_entries = block.dense, block.sparse_entries
-        self.fold: FoldOf | None = block.fold
         # The units of θ; the intercept is not scaled.
         self._units = np.append(units, 1.0)
-
-    @property
-    def y(self) -> Vector:
-        """The labels of the block."""
-        return self.block.y
-
-    @y.setter
-    def y(self, labels: Vector) -> None:
-        self.block.y = labels
-
-    @property
-    def s(self) -> Vector:
-        """The weights of the block."""
-        return self.block.s
-
-    @s.setter
-    def s(self, weights: Vector) -> None:
-        self.block.s = weights
-
-    @property
-    def n_features(self) -> int:
-        return self.block.n_features
-
-    @property
-    def squared_row_lengths(self) -> float:
-        return self.block.squared_row_lengths
-
-    @property
-    def column_counts(self) -> NDArray[np.intp]:
-        return self.block.column_counts
 
     # Sums over the rows ------------------------------------------------------------------------
 

@@ -104,7 +104,8 @@ class Continuation:
         if started and (not potential.convex or near):
             return  # a non-convex fit continues at the user's start, a convex one if that is near
         if not potential.convex or (self._is_weak() and not started):
-            strength = (FAINT_RIDGE if potential.convex else RIDGE) * objective.mean_curvature
+            curvature = float(np.mean(objective.rows.gram_diagonal))
+            strength = (FAINT_RIDGE if potential.convex else RIDGE) * curvature
             ridge = replace(objective, potential=L2(strength))
             here = yield from self._solve(ridge, here, RIDGE_STEPS, SURROGATE_TOLERANCE)
             scale = float(np.max(objective.lengths(here.theta), initial=0.0))

@@ -222,10 +222,8 @@ class _Run:
         return same or self._idle >= self.patience
 
     def _record(self, n: int, at: Evaluated, certificate: Certificate) -> None:
-        nonzeros = self.objective.nonzeros(at.theta)
-        gap, stationarity = certificate.gap, certificate.stationarity
-        objective = at.value + self.objective.constant
-        record = Record(n, self.seconds, objective, gap, stationarity, nonzeros)
+        nonzeros, value = self.objective.nonzeros(at.theta), at.value + self.objective.constant
+        record = Record(n, self.seconds, value, certificate.gap, certificate.stationarity, nonzeros)
         self.last, self.certificate = at, certificate
         self.history.append(record)
 
@@ -247,10 +245,10 @@ class _Run:
             status = Status.STOPPED if status in (Status.CONVERGED, Status.STALLED) else status
         elif status is not Status.CONVERGED:
             at, certificate = self._certify(best)
-            gap, stationarity = certificate.gap, certificate.stationarity
-            value = at.value + self.objective.constant
-            final = replace(self.history[-1], objective=value, gap=gap, stationarity=stationarity)
-            self.history = History([*self.history[:-1], final])
+            last = replace(
+                self.history[-1], objective=at.value + self.objective.constant, **vars(certificate)
+            )
+            self.history = History([*self.history[:-1], last])
         if certificate.error <= self.tol and status is not Status.INTERRUPTED:
             status = Status.CONVERGED
         return Result(at, status, self.history[-1].iteration, certificate, self.history)

@@ -180,7 +180,11 @@ class Descent:
         """Learn from every row of the objective once; the penalty is spread over `n_samples` rows."""
         solver, rows = self.solver, objective.rows
         kappa = 1.0 if solver.weighting == "paper" else 1.0 / n_samples
-        alpha = solver.step or solver.default_step(_smoothness(objective, kappa, self.largest_row))
+        # A bound of the curvature of every batch's estimate.
+        smoothness = SquaredHinge.curvature_bound * self.largest_row + kappa * (
+            objective.potential.lipschitz * float(np.max(objective.factor)) + objective.eta
+        )
+        alpha = solver.step or solver.default_step(smoothness or 1.0)
         context = BatchContext(objective.potential, objective.factor, objective.eta, kappa, alpha, n_samples)
         order = self._rng.permutation(rows.n_parts).tolist()
         # On a cluster, the descent that comes back from a worker is a copy.
@@ -218,13 +222,6 @@ class BatchContext:
         """∇f̃(θ), Eq. (eq:gradientreg); its last entry is zero."""
         w = theta[:-1]
         return np.append(self.factor * self.potential.derivative(w) + self.eta * w, 0.0)
-
-
-def _smoothness(objective: Objective, kappa: float, largest_row: float) -> float:
-    """A bound of the curvature of every batch's estimate, for rows of at most this size."""
-    potential, factor = objective.potential, float(np.max(objective.factor))
-    bound = SquaredHinge.curvature_bound * largest_row
-    return (bound + kappa * (potential.lipschitz * factor + objective.eta)) or 1.0
 
 
 @dataclass(frozen=True)
