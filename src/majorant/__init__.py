@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Imported at first use, so that `majorant --help` and `import majorant` cost next to nothing.
+# Imported at first use, so that `majorant --help` and `import majorant` are fast.
 _EXPORTS = {
     "SparseSVC": "majorant.estimators",
     "SparseSVCCV": "majorant.estimators",

@@ -50,7 +50,7 @@ def _checked(path: str | os.PathLike[str], overwrite: bool) -> Path:
     if path.exists() and not path.is_file():
         raise OutputError(f"{str(path)!r} is a device or a pipe, not a file that can be replaced")
     if path.exists() and not overwrite:
-        raise OutputError(f"{str(path)!r} exists already and was left as it is")
+        raise OutputError(f"{str(path)!r} exists already and was not changed")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise OutputError(f"no permission to write to the directory {str(path.parent)!r}")
     return path
@@ -113,7 +113,7 @@ def _rename_to_new(temporary: Path, path: Path) -> None:
     try:
         os.link(temporary, path)
     except FileExistsError:
-        raise OutputError(f"{str(path)!r} exists already and was left as it is") from None
+        raise OutputError(f"{str(path)!r} exists already and was not changed") from None
     except OSError:  # a file system without links
         os.replace(temporary, path)
         return

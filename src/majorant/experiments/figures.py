@@ -219,7 +219,7 @@ def _draw_losses() -> Figure:
     squared = SquaredHinge.value(v)
     chart.line(v[squared <= 4.0], squared[squared <= 4.0], "c0")
     entries = (("c1", "misclassified or not"), ("c5", "hinge"), ("c0", "squared hinge"))
-    note = "The paper prints the squared hinge as max{(1 − v)², 0}; drawn is what it means, max{1 − v, 0}²."
+    note = "The paper prints the squared hinge as max{(1 − v)², 0}, and means max{1 − v, 0}², as drawn here."
     return chart.figure("Losses (fig:hingeLoss)", [LegendEntry(*entry) for entry in entries], note)
 
 

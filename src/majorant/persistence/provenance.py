@@ -110,11 +110,11 @@ class Provenance:
             "Trained by": None if self.command is None else shlex.join(self.command),
             "Trained with": ", ".join(f"{name} {number}" for name, number in self.versions.items()) or None,
         }
-        told = {
+        further = {
             name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             for name, value in self.more.items()
         }
-        return {name: fact for name, fact in known.items() if fact is not None} | told
+        return {name: fact for name, fact in known.items() if fact is not None} | further
 
 
 _SCALING = {

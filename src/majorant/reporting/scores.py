@@ -158,7 +158,7 @@ def scores(
 ) -> tuple[Score, ...]:
     """All scores of the evaluated rows, and those of the training rows, if these are others.
 
-    The first is the score that was asked for, if there is one. Otherwise it is the accuracy, or, if the
+    The first is the score that a search maximised, if there is one. Otherwise it is the accuracy, or, if the
     classes are unequal, the balanced accuracy.
     """
     found = _listed(evaluated, classes)
@@ -221,7 +221,7 @@ def _mean_score(
 def _asked(
     found: list[Score], asked: AskedScore | None, evaluated: ScoredRows, training: ScoredRows | None
 ) -> Score | None:
-    """The score that was asked for, with its interval if it is one of those found."""
+    """The score that the search maximised, with its interval if it is among the scores found."""
     value = math.nan if asked is None else asked.value(evaluated)
     if asked is None or math.isnan(value):
         return None

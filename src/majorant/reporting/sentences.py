@@ -76,8 +76,8 @@ def certificate(context: ReportContext) -> str:
     model = context.model
     if context.origin is Origin.IMPORTED:
         return (
-            "Imported: how it was trained is not known. The file that it comes from has its coefficients and "
-            "tells neither what they minimise nor how well, so there is no certificate."
+            "Imported: how it was trained is not known. The imported file has coefficients only, without "
+            "an objective and its value, so there is no certificate."
         )
     if context.origin is Origin.STREAM:
         return (
@@ -89,7 +89,7 @@ def certificate(context: ReportContext) -> str:
         return begin + (
             f"The objective is at most {number(max(model.gap_, EPSILON), 2)} of its value above the minimum "
             f"(the tolerance is {number(model.tol, 2)}). This is a proof: the duality gap shows that no "
-            f"coefficients whatsoever have an objective below {number(model.lower_bound_, 6)}."
+            f"coefficients have an objective below {number(model.lower_bound_, 6)}."
         )
     begin += (
         f"The stationarity is {number(model.stationarity_, 2)} (the tolerance is {number(model.tol, 2)}): "

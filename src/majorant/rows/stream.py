@@ -111,7 +111,7 @@ class Reader(BlockStore):
     def _one_pass_over(
         self, task: Callable[[int], Answer], order: Sequence[int], ahead: int
     ) -> Generator[Answer, None, None]:
-        """task(i) for every i in order: one pass, of which the watchers are told."""
+        """task(i) for every i in order: one pass; the watchers are called after each block."""
         self.passes += 1
         number, start = self.passes, time.perf_counter()
         # Our threads keep all cores busy: with threads of BLAS beside them a pass took 18 times as long.

@@ -109,7 +109,7 @@ def _range(by_class: Sequence[Vector]) -> tuple[float, float]:
 
 
 def _most_dots(n_classes: int) -> int:
-    """The rows of a class that are drawn one by one; fewer if there is space for one line only."""
+    """The most rows of a class that are drawn as dots; fewer if there is space for one line only."""
     return MOST_DOTS if n_classes <= COLOURS else MOST_DOTS // 4
 
 

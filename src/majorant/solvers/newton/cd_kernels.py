@@ -86,8 +86,8 @@ def _sweep(data, indices, starts, codes, column, u, W, slopes, ridge, scale, scr
             gradient, curvature = _derivatives(data, indices, start, stop, codes, u, c, classes)
             g[c] = gradient + ridge * W[j, c]
             h[c] = curvature + ridge
-        old, pull, violation = optimality(W[j], g, slope)
-        near[j] = old > 0.0 or pull > 0.9 * slope
+        old, slope_of_loss, violation = optimality(W[j], g, slope)
+        near[j] = old > 0.0 or slope_of_loss > 0.9 * slope
         if violation == 0.0:
             continue
         worst = max(worst, violation * scale[j])

@@ -44,12 +44,13 @@ def dual_newton_iterates(
     D = objective.quadratic_weights
     y, s = rows.labels_and_weights
     used = np.flatnonzero(s > 0.0)
-    K, pull = (_dense_kernel if rows.dense else _sparse_kernel)(rows, D, used, y[used] / np.sqrt(s[used]))
+    kernel = _dense_kernel if rows.dense else _sparse_kernel
+    K, left_product = kernel(rows, D, used, y[used] / np.sqrt(s[used]))
     dual = _DualEquations(K, y[used], s[used], intercept=rows.blocks[0].b > 0.0)
     while True:
         check()
         dual.step()
-        theta = np.append(pull(dual.a) / D, dual.beta)
+        theta = np.append(left_product(dual.a) / D, dual.beta)
         moved = objective.evaluate(theta)
         # The method starts at w = 0: if θ is better, the first iterates may be worse than θ.
         if moved.value < at.value:
@@ -59,12 +60,12 @@ def dual_newton_iterates(
         yield at
 
 
-Pull = Callable[[Vector], Vector]
-"""a ↦ Xᵀa."""
+Kernel = tuple[Matrix, Callable[[Vector], Vector]]
+"""K, and the function a ↦ Xᵀa."""
 
 
-def _dense_kernel(rows: MemoryRows, D: Vector, used: NDArray[np.intp], scale: Vector) -> tuple[Matrix, Pull]:
-    """K for the rows in use, and a ↦ Xᵀa. Rows of S^½Diag(y)X times `scale` are rows of X."""
+def _dense_kernel(rows: MemoryRows, D: Vector, used: NDArray[np.intp], scale: Vector) -> Kernel:
+    """K for the rows in use. Rows of S^½Diag(y)X times `scale` are rows of X."""
     design = rows.design()  # S^½ Diag(y) [X b]
     X = np.empty((len(used), design.shape[1] - 1))
     for start in range(0, len(used), tuning.DUAL_ROWS_AT_A_TIME):  # without a second large array
@@ -82,7 +83,7 @@ def _dense_kernel(rows: MemoryRows, D: Vector, used: NDArray[np.intp], scale: Ve
     return K, lambda a: np.asarray(X.T @ a)
 
 
-def _sparse_kernel(rows: MemoryRows, D: Vector, used: NDArray[np.intp], scale: Vector) -> tuple[Matrix, Pull]:
+def _sparse_kernel(rows: MemoryRows, D: Vector, used: NDArray[np.intp], scale: Vector) -> Kernel:
     """The same for sparse rows: K is the Gram matrix of a block whose rows are the columns of X."""
     from majorant.rows.csr import CsrBlock  # imports numba
 
@@ -95,11 +96,11 @@ def _sparse_kernel(rows: MemoryRows, D: Vector, used: NDArray[np.intp], scale: V
     K *= scale[:, np.newaxis]
     Z, whole = columns.matrix(n), np.zeros(n)
 
-    def pull(a: Vector) -> Vector:
+    def left_product(a: Vector) -> Vector:
         whole[used] = scale * a
         return np.asarray(Z.T @ whole)
 
-    return K, pull
+    return K, left_product
 
 
 def _submatrix(K: Matrix, rows: NDArray[np.intp]) -> Matrix:

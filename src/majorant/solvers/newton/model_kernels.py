@@ -117,19 +117,19 @@ def optimality(W, g, slope):
         signed = g[0] + slope * np.sign(W[0])
         return abs(W[0]), abs(g[0]), abs(signed) if W[0] != 0.0 else max(abs(g[0]) - slope, 0.0)
     size = 0.0
-    pull = 0.0
+    slope_of_loss = 0.0
     for c in range(g.size):
         size += W[c] * W[c]
-        pull += g[c] * g[c]
+        slope_of_loss += g[c] * g[c]
     size = np.sqrt(size)
-    pull = np.sqrt(pull)
-    violation = max(pull - slope, 0.0)
+    slope_of_loss = np.sqrt(slope_of_loss)
+    violation = max(slope_of_loss - slope, 0.0)
     if size > 0.0:
         violation = 0.0
         for c in range(g.size):
             violation += (g[c] + slope * W[c] / size) ** 2
         violation = np.sqrt(violation)
-    return size, pull, violation
+    return size, slope_of_loss, violation
 
 
 @compiled
