@@ -1,10 +1,10 @@
 """How many threads BLAS may use.
 
-The rows are worked on in halves by threads of our own, and those of BLAS are in the way: after every call
-they spin for milliseconds in case another one comes, and take the core that the other half of the rows needs
-(on w8a a pass took 0.77 ms instead of 0.40). Two libraries that each bring a BLAS, numpy and scipy, are in
-each other's way as well. So BLAS is held to one thread while a solver runs, and given its own number back for
-factorisations that are large enough to gain from it.
+The rows are worked on by threads of our own (`rows/threads.py`), and those of BLAS are in the way: after
+every call they spin for milliseconds in case another call comes, and take the core that another block of rows
+needs (on w8a a pass took 0.77 ms instead of 0.40). Two libraries that each bring a BLAS, numpy and scipy, are
+in each other's way as well. On a machine that is busy with other work, spinning threads wait for each other most
+of the time. So BLAS has one thread while a solver runs.
 
 The number is one for the whole process, hence the count: the first run to begin sets it, the last one to end
 puts it back.
@@ -54,18 +54,3 @@ def one_thread() -> Iterator[None]:
             _runs -= 1
             if _runs == 0:
                 _set(_own)
-
-
-@contextmanager
-def own_threads() -> Iterator[None]:
-    """Inside, BLAS uses as many threads as it would if no solver ran."""
-    with _lock:
-        held = _runs > 0
-        if held:
-            _set(_own)
-    try:
-        yield
-    finally:
-        with _lock:
-            if held and _runs > 0:
-                _set([1] * len(_own))
