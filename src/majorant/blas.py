@@ -3,8 +3,8 @@
 The rows are worked on by threads of our own (`rows/threads.py`), and those of BLAS are in the way: after
 every call they spin for milliseconds in case another call comes, and take the core that another block of rows
 needs (on w8a a pass took 0.77 ms instead of 0.40). Two libraries that each bring a BLAS, numpy and scipy, are
-in each other's way as well. On a machine that is busy with other work, spinning threads wait for each other most
-of the time. So BLAS has one thread while a solver runs.
+in each other's way as well. On a machine that is busy with other work, spinning threads wait for each other
+most of the time. So BLAS has one thread while a solver runs.
 
 The number is one for the whole process, hence the count: the first run to begin sets it, the last one to end
 puts it back.
