@@ -6,8 +6,8 @@ needs (on w8a a pass took 0.77 ms instead of 0.40). Two libraries that each brin
 in each other's way as well. On a machine that is busy with other work, spinning threads wait for each other
 most of the time. So BLAS has one thread while a solver runs.
 
-The number is one for the whole process, hence the count: the first run to begin sets it, the last one to end
-puts it back.
+The number of threads is a setting of the process, so runs are counted: the first one to start sets it, the
+last one to end restores it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def _libraries() -> list[Any]:
 
 def _set(numbers: list[int]) -> None:
     for library, number in zip(_libraries(), numbers, strict=True):
-        # threadpoolctl 3.8 listens to the first thread that has set OpenBLAS's number, and to no other while
-        # that lives, lest they quarrel: the count sees to that here.
+        # threadpoolctl 3.8 ignores all threads but the first one that has set OpenBLAS's number, as long as
+        # that thread lives. The count of runs makes this protection unnecessary.
         getattr(library, "_real_set_num_threads", library.set_num_threads)(number)
 
 

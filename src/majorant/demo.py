@@ -65,16 +65,16 @@ def run_demo(lam: float, console: Console | None = None, report: Path | None = N
             X_test=X_test, y_test=y_test, command=f"majorant demo --lam {lam:g}",
             path_result=sparse_svc_path(X, y, lambdas=50),
         )  # fmt: skip
-        console.print(f"A report of this model, to look at in a browser: {report.resolve()}", soft_wrap=True)
+        console.print(f"A report of this model, for a browser: {report.resolve()}", soft_wrap=True)
     return model
 
 
 def _conclusion(used: int, available: int) -> str:
     if used == 0:
-        return "So strong a penalty leaves no feature at all. Try a smaller --lam."
+        return "The penalty is so strong that no feature is used. Try a smaller --lam."
     if used == available:
-        return "So weak a penalty keeps every feature. Try a larger --lam."
-    return f"{used} of {available} features are enough here. Try --lam with other strengths."
+        return "The penalty is so weak that all features are used. Try a larger --lam."
+    return f"The model uses {used} of {available} features. Try other strengths with --lam."
 
 
 def _timed_fit(model: Any, X: Any, y: Any) -> float:

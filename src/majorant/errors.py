@@ -19,7 +19,7 @@ class ScaleError(MajorantError):
 
 
 class ClusterLostError(MajorantError):
-    """The cluster that held the rows no longer answers.
+    """The Dask cluster that holds the rows does not answer any more.
 
     Parameters
     ----------

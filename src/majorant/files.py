@@ -15,14 +15,14 @@ from majorant.errors import OutputError
 __all__ = ["atomic_write", "check_writable"]
 
 PROBE_BYTES = 2**20
-"""What `check_writable` writes: more than the usual model, and less than a millisecond."""
+"""The bytes that `check_writable` writes: more than most models take, in less than a millisecond."""
 
 
 def check_writable(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Raise an error before the work begins if its result could not be written.
 
-    A file of `PROBE_BYTES` is written beside `path` and removed: permissions do not tell of directories like
-    /proc, nor of full disks.
+    A file of `PROBE_BYTES` is written beside `path` and removed: permissions do not show that a directory
+    like /proc takes no files, or that a disk is full.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
 
 
 def _checked(path: str | os.PathLike[str], overwrite: bool) -> Path:
-    """The path, unless its kind or its directory rule out that a file can be written there."""
+    """The path; an `OutputError` if its kind or its directory show that it cannot be written."""
     path = Path(path)
     if not path.parent.is_dir():
         raise OutputError(f"there is no directory {str(path.parent)!r} to write {path.name!r} to")
@@ -88,7 +88,7 @@ def atomic_write(path: str | os.PathLike[str], *, overwrite: bool = True) -> Ite
 
 
 def _target(path: Path) -> Path:
-    """The file that is replaced: a link stays a link."""
+    """The file to replace: the target of a link, so that the link stays."""
     return Path(os.path.realpath(path))
 
 
@@ -96,7 +96,7 @@ def _target(path: Path) -> Path:
 def _temporary(path: Path) -> Iterator[BinaryIO]:
     """A new file in the directory of `path`, which is removed unless it was renamed.
 
-    Not by tempfile, whose files only their owner can read: this file gets the usual permissions.
+    It has the usual permissions; only the owner could read a file of `tempfile`.
     """
     temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.part")
     file = open(temporary, "xb")  # noqa: SIM115

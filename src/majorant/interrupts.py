@@ -1,9 +1,9 @@
 """Ctrl-C: a flag that long computations check between two steps.
 
-An exception raised by a signal handler inside a compiled function becomes a SystemError, and inside an
-iteration loses the iterate. So during a fit the first Ctrl-C only sets a flag. Long computations call `check`
-between two steps; `check` raises `KeyboardInterrupt` if a caller has declared by `ending_on` that the
-computation may be interrupted, and the condition of that caller is true.
+An exception raised by a signal handler becomes a SystemError inside a compiled function, and loses the
+iterate inside an iteration. So during a fit the first Ctrl-C only sets a flag. Long computations call
+`check` between two steps; `check` raises `KeyboardInterrupt` if the condition of an enclosing `ending_on` is
+true.
 
 The command line imports this module first, so its own imports are few.
 """
@@ -48,7 +48,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def check() -> None:
-    """Raise `KeyboardInterrupt` if an interruption is wanted. Cheap otherwise."""
+    """Raise `KeyboardInterrupt` if the condition of an enclosing `ending_on` is true. Cheap otherwise."""
     for condition in _CONDITIONS.get():
         if condition():
             raise KeyboardInterrupt

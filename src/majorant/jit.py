@@ -1,12 +1,12 @@
-"""Compiling loops with numba, whose settings and private parts are used here and nowhere else.
+"""Compiling loops with numba; the only module that uses numba's settings and private parts.
 
 All functions release the GIL. None uses numba's own threads, which abort the process under concurrent
 callers. Compiled code is kept on disk.
 
-Before numba loads a function from its cache, it imports all that compiling needs: 0.2 of the 0.45 s that the
-first fit of a process takes. The function itself needs numba's runtime alone. So `_QuickCache` starts the
-runtime and loads the function; if a function has to be compiled after all, numba imports the rest then. This
-was tried with numba 0.60, 0.61, 0.63, 0.65 and 0.68; versions after `TRIED` use numba's own cache.
+Before numba loads a function from its cache, it imports its compiler: 0.2 of the 0.45 s that the first fit of
+a process takes. A loaded function needs numba's runtime only. So `_QuickCache` starts the runtime and loads
+the function; numba imports its compiler when a function is not in the cache. This was tried with numba 0.60,
+0.61, 0.63, 0.65 and 0.68; versions after `TRIED` use numba's own cache.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def compiled(function: Callable[..., Any]) -> Any:
         dispatcher: Any = numba.njit(cache=True, **_OPTIONS)(function)
         if tuple(map(int, numba.__version__.split(".")[:2])) <= TRIED:
             dispatcher._cache = _QuickCache(function)
-    except RuntimeError:  # there is no directory to keep it in, neither the package's nor the user's
+    except RuntimeError:  # numba can write neither to the package's directory nor to the user's
         return numba.njit(**_OPTIONS)(function)
     return dispatcher
 
 
 def compiled_part(function: Callable[..., Any]) -> Any:
-    """A function that only compiled functions call: it is kept with these, and compiles faster."""
+    """Compile a function that only compiled functions call: it is stored with them, and compiles faster."""
     wrappers: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return numba.njit(**_OPTIONS, **wrappers)(function)

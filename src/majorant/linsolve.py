@@ -1,12 +1,12 @@
 r"""Solving with curvature matrices that may be singular.
 
-`solve_positive` solves A d = g for a positive semidefinite A, whatever the units of the features (a column in
-millimetres next to one in light years): by Cholesky where A is well conditioned; where it is not, A is scaled
-to a unit diagonal, which makes "flat" mean the same everywhere. Flat directions in which g is nothing but
-rounding are left out: dividing rounding by next to nothing moves iterates at random (with a jitter instead,
-weighting a row by 2 and repeating it gave different models where no penalty decides). The curvature of those
-in which g is more is raised to a floor. More curvature, or infinite curvature, is still a majorant's: every
-descent theorem survives.
+`solve_positive` solves A d = g for a positive semidefinite A, whatever the units of the features: by Cholesky
+if A is well conditioned. Otherwise A is scaled to a unit diagonal, and a direction is *flat* if its relative
+curvature is below one threshold. Flat directions in which g is only rounding are left out: rounding divided
+by a tiny curvature would move the iterates at random. (With a multiple of the identity added instead, a row
+of weight 2 and the same row twice gave different models where no penalty decides.) In the other flat
+directions the curvature is raised to a floor. With more curvature, or an infinite one, a majorant remains a
+majorant, so that the descent theorems hold.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from majorant.rows.threads import parallel_map
 from majorant.status import Matrix, Vector
 
 # Relative curvature below which a direction is flat. On w8a, where A is singular with Welsch, values from
-# 1e-16 to 1e-7 lead to the same Φ within 4e-7 and none lets it rise.
+# 1e-16 to 1e-7 lead to the same Φ within 4e-7, and Φ never rises.
 FLAT = 1e-10
 
-# The same where columns are centred before.
+# The same if columns were centred before.
 CENTRED_FLOOR = 1e-14
 
-# How accurately, relative to the right-hand side, conjugate gradients solve, and for how many steps at most.
+# The residual, relative to the right-hand side, at which conjugate gradients stop, and their most steps.
 FORCING = 0.1
 MAX_STEPS = 250
 
@@ -40,10 +40,10 @@ LARGE, TILE = 1000, 256
 
 
 def rounding_level(loss_at_zero: float, size: int) -> float:
-    """How large the rounding errors of a gradient can be, along any direction of the scaled space.
+    """A bound of the rounding errors of a gradient that was scaled as `unit_diagonal` scales.
 
-    By Cauchy-Schwarz a component is a sum of terms no larger in all than 2 √(loss · H_ii), and the loss is no
-    larger than at θ = 0; scaling divides by √H_ii or more.
+    By Cauchy-Schwarz the terms of component i add up to at most 2 √(loss · H_ii) in size, and the loss is at
+    most that at θ = 0; scaling divides by at least √H_ii.
     """
     return 4.0 * float(np.finfo(float).eps) * math.sqrt(loss_at_zero * size)
 
@@ -51,16 +51,16 @@ def rounding_level(loss_at_zero: float, size: int) -> float:
 def cholesky_solve(
     A: Matrix, b: Vector | Matrix, floor: float = 0.0, *, overwrite: bool = False
 ) -> Vector | Matrix | None:
-    """Solve A x = b by Cholesky; None where A is not positive definite, or too flat in some direction.
+    """Solve A x = b by Cholesky; None if A is not positive definite, or too flat in some direction.
 
-    A pivot is what is left of a diagonal entry; less than the floor of it left is too flat. (Cholesky needs
-    no scaling: its errors do not depend on the units.) Only the lower triangle of A is looked at.
+    A is too flat if a squared pivot is below `floor` times the diagonal entry. (Cholesky needs no scaling:
+    its errors do not depend on the units.) Only the lower triangle of A is read.
     """
     diagonal = np.diagonal(A).copy()
     L = A if overwrite and A.flags.c_contiguous else A.copy()
     if not _factorise(L) or not np.all(np.diagonal(L) ** 2 > floor * diagonal):
         return None
-    # The lower triangle in the order of C is the upper one in the order that LAPACK wants.
+    # The lower triangle in C order is the upper triangle in the order of LAPACK.
     return np.asarray(lapack.dpotrs(L.T, b, lower=0)[0])
 
 
@@ -103,7 +103,7 @@ def _subtract_product(A: Matrix, panel: Matrix, rows: slice) -> None:
 def unit_diagonal(A: Matrix) -> tuple[Matrix, Vector]:
     """A positive semidefinite A scaled to a unit diagonal, and the scale of every coordinate.
 
-    A zero on the diagonal means a zero row and column: the scale is zero, and nothing is solved there.
+    A zero on the diagonal means a zero row and column: the scale is zero, and so is the solution.
     """
     diagonal = np.diagonal(A)
     scale = np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 0.0)
@@ -115,8 +115,8 @@ def unit_diagonal(A: Matrix) -> tuple[Matrix, Vector]:
 def solve_positive(A: Matrix, g: Vector, noise: float = 0.0, floor: float = FLAT) -> Vector:
     """Solve A d = g for A positive semidefinite.
 
-    Where A is singular, d has no part in flat directions along which the scaled g is below the noise, and the
-    relative curvature of the others is taken to be the floor at least.
+    If A is singular, d has no component in flat directions along which the scaled g is below `noise`; in the
+    other directions the relative curvature is raised to `floor`.
     """
     solution = cholesky_solve(A, g, floor)
     if solution is not None:
@@ -133,10 +133,9 @@ def solve_positive(A: Matrix, g: Vector, noise: float = 0.0, floor: float = FLAT
 
 
 def solve_centred(A: Matrix, g: Vector) -> Vector:
-    """Solve A d = g for A positive semidefinite, the last coordinate eliminated before the others.
+    """Solve A d = g for A positive semidefinite, by eliminating the last coordinate, that of the intercept.
 
-    With that of the intercept, what is left is the curvature of centred features: columns far from zero do no
-    harm.
+    The remaining matrix is the curvature of centred features, which columns far from zero do not spoil.
     """
     centred, border = _centred(A)
     d = solve_positive(centred, g[:-1] - border * g[-1], floor=CENTRED_FLOOR)
@@ -144,14 +143,14 @@ def solve_centred(A: Matrix, g: Vector) -> Vector:
 
 
 def flat_directions(A: Matrix) -> Matrix:
-    """The directions along which A, with its last coordinate eliminated, has no curvature but rounding.
+    """The directions along which A, with its last coordinate eliminated, has only rounding as curvature.
 
-    As columns, each of length 1 in the units of A's diagonal.
+    They are the columns of the result, each of length 1 in the units of A's diagonal.
     """
     centred, border = _centred(A)
     scaled, scale = unit_diagonal(centred)
     eigenvalues, V = np.linalg.eigh(scaled)
-    # A column that is constant but for rounding is a multiple of the intercept's: its scale is zero here.
+    # A column that is constant up to rounding is a multiple of the intercept's column: its scale is zero.
     constant = np.flatnonzero((np.diagonal(centred) == 0.0) & (np.diagonal(A)[:-1] > 0.0))
     units = np.zeros((len(centred), len(constant)))
     units[constant, np.arange(len(constant))] = 1.0 / np.sqrt(np.diagonal(A)[constant])
@@ -160,21 +159,22 @@ def flat_directions(A: Matrix) -> Matrix:
 
 
 def _centred(A: Matrix) -> tuple[Matrix, Vector]:
-    """A without its last coordinate, zero for constant columns; and the last one's value for each other."""
+    """A after elimination of its last coordinate, zero for constant columns; and the multipliers."""
     last = float(A[-1, -1])
     border = A[-1, :-1] / last if last > 0.0 else np.zeros(len(A) - 1)
     centred = A[:-1, :-1] - np.outer(border, A[-1, :-1])
-    # What rounding has left of the diagonal of a constant column is no curvature.
+    # The diagonal of a constant column is rounding.
     constant = np.diagonal(centred) <= CENTRED_FLOOR * np.diagonal(A)[:-1]
     centred[constant] = centred[:, constant] = 0.0
     return centred, border
 
 
 def _solve_across_flat(A: Matrix, g: Vector, noise: float) -> Vector | None:
-    """The shortest solution, if g is nothing but noise along what is flat in A; None if it is more.
+    """The shortest solution if g is only noise along the flat directions of A, else None.
 
-    Cholesky with pivots, PᵀAP = RᵀR, ends where what is left of the diagonal is flat: R = (R₁ R₂) has few
-    rows, and what it maps to zero, (-R₁⁻¹R₂; I), is what is flat. A tenth of the time of the eigenvectors.
+    Pivoted Cholesky, PᵀAP = RᵀR, stops when all remaining pivots are flat. R = (R₁ R₂) then has rank(A) rows,
+    and the columns of (-R₁⁻¹R₂; I), which R maps to zero, span the flat directions. This takes a tenth of the
+    time of an eigendecomposition.
     """
     factor, pivots, rank, info = lapack.dpstrf(A.T, tol=FLAT, lower=0)
     if info < 0 or rank == len(A):
@@ -204,10 +204,10 @@ def conjugate_gradients(
     accuracy: float = FORCING,
     max_steps: int = MAX_STEPS,
 ) -> Vector:
-    """Solve A x = right for a positive semidefinite A, to a relative accuracy, or as far as the steps go.
+    """Solve A x = right for a positive semidefinite A, to a relative accuracy or with at most `max_steps`.
 
-    What `product` returns may be a buffer that its next call writes to. All vectors here are updated in
-    place: with 47,236 features, a new array for each result took as long as the products themselves.
+    `product` may return a buffer that its next call overwrites. All vectors are updated in place: with 47,236
+    features, allocating each result took as long as the products.
     """
     x = np.zeros_like(right)
     residual = right.copy()
@@ -231,5 +231,5 @@ def conjugate_gradients(
             break
         direction *= rz / previous
         direction += z
-    # Nothing done (the first direction is flat): the preconditioned gradient is a direction of descent.
+    # If the first direction is flat, x is zero; the preconditioned right-hand side is a descent direction.
     return x if x.any() else right / preconditioner

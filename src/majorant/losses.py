@@ -6,8 +6,8 @@ r"""The squared hinge loss, Eq. (eq:squaredHingeLoss), as a function of one numb
 
 (The paper prints max{(1 - v)², 0} and max(2 (v - 1), 0); the formulas above are correct.)
 
-The functions are written so that the same few lines serve numpy arrays and, compiled, the
-scalar loops of `rows.kernels`: the loss is defined only here.
+The functions take numpy arrays and, compiled, the scalars of the loops in `rows.kernels`: the loss is defined
+only here.
 """
 
 from __future__ import annotations

@@ -10,11 +10,10 @@ so the minimiser of h cannot have a larger Φ than θ'. The majorants differ in 
     HalfQuadratic  2LᵀSL + Diag(c ψ(w) + η, ε)                  Prop. (prp:sHingeMM), Eq. (eq:CurvMat)
     Spectral       2LᵀSL + σ Id,  σ = max(c ψ(w) + η, ε)        Eq. (eq:A_bar), Eq. (eq:eq:lambdaMax)
 
-The paper asks for ε > 0, to make A invertible. A solve that survives a singular A needs no ε (the majorant
-holds with ε = 0 as well), so `HalfQuadratic` has none. `Spectral` divides by σ, and takes
-ε = 1e-12 ‖S^½L‖²: below that, σ is lost in the rounding of 2LᵀSL in any case. `Spectral` holds the
-eigenvectors of LᵀSL, and solves with 2LᵀSL + σ Id for any σ > 0 at the price of two products,
-Eq. (eq:A_bar_approx_inv).
+The paper needs ε > 0 to make A invertible. `solve_positive` can solve with a singular A, and h is a majorant
+with ε = 0 as well, so `HalfQuadratic` has no ε. `Spectral` divides by σ and uses ε = 1e-12 ‖S^½L‖²; a smaller
+σ would be lost in the rounding of 2LᵀSL. `Spectral` holds the eigenvectors of LᵀSL, and solves with
+2LᵀSL + σ Id for any σ > 0 with two products, Eq. (eq:A_bar_approx_inv).
 """
 
 from __future__ import annotations
@@ -58,9 +57,9 @@ def penalty_weights(objective: Objective, theta: Vector) -> Vector:
 class DescentLemma(Majorant):
     """The same curvature in all directions and everywhere, Prop. (prp:sHingeLip).
 
-    A potential with a kink has no Lipschitz constant. The majorant then contains the potential
-    itself, and its proximal operator minimises the sum. With another `relative_step` than 1, `minimiser`
-    takes that multiple of the step; Φ decreases up to a factor of 2.
+    A potential with a kink has no Lipschitz constant. The majorant then contains the potential itself, and
+    its proximal operator minimises the sum. `minimiser` multiplies the step by `relative_step`; Φ decreases
+    for all factors below 2.
     """
 
     def __init__(self, objective: Objective, relative_step: float = 1.0) -> None:
@@ -83,7 +82,7 @@ class DescentLemma(Majorant):
 
 
 class HalfQuadratic(Majorant):
-    """The exact curvature of the loss's bound and of the potential's bound for each feature."""
+    """The curvature of all rows, 2LᵀSL, plus the half-quadratic weight of each feature."""
 
     @cached_property
     def loss_curvature(self) -> Matrix:
@@ -97,7 +96,7 @@ class HalfQuadratic(Majorant):
         return A
 
     def along(self, theta: Vector, D: Matrix) -> Matrix:
-        """DᵀA(θ)D for a few directions: from the matrix if it is small, else by a pass over the rows."""
+        """DᵀA(θ)D for a few directions: from the matrix if A is small, else by a pass over the rows."""
         objective = self.objective
         if objective.size <= min(GRAM_SIZE, objective.rows.n_samples):
             loss = D.T @ (self.loss_curvature @ D)
@@ -140,9 +139,9 @@ class Spectral(Majorant):
     def solve(self, sigma: float, g: Vector) -> Vector:
         """Solve (2LᵀSL + σ Id) d = g, Eq. (eq:A_bar_approx_inv).
 
-        With a thin P, g has a part outside the range of P, where the matrix is σ Id: that part, over σ, is
-        what the remark after the equation leaves out. (The gradient does have such a part: the penalty's is
-        not in the range of Lᵀ.)
+        With a thin P, g has a component outside the range of P, where the matrix is σ Id. The remark after
+        the equation leaves that component out; but the gradient has one, since the gradient of the penalty
+        is not in the range of Lᵀ.
         """
         inside = self.P.T @ g
         d = self.P @ (inside / (SquaredHinge.curvature_bound * self.eigenvalues + sigma))

@@ -2,30 +2,29 @@ r"""The objective Φ, its gradient, and the certificate of stationarity.
 
     Φ(θ) = Σ_c Σ_k s_k ρ²(y_kc (W_c·x_k + β_c)) + Σ_i c_i φ(‖W_·i‖) + η/2 ‖W‖²        Eq. (eq:sqHingeRef)
 
-θ is the C × p matrix (W, β), row by row as one vector; β is never penalised. s: sample weights. c: penalty
-factors of the features. A problem of two classes has C = 1, and ‖W_·i‖ is |w_i|. With ``multi_class="joint"``
-C is the number of classes, y_kc is 1 if row k is of class c and -1 if not, and the potential acts on the norm
-of a feature's coefficients over all classes: a feature is used by all classes or by none. (For ℓ1 this is the
-group lasso.)
+θ is the C × p matrix (W, β), stored row by row as one vector; β is never penalised. s: sample weights. c:
+penalty factors of the features. A problem of two classes has C = 1, and ‖W_·i‖ is |w_i|. With
+``multi_class="joint"`` C is the number of classes, y_kc is 1 if row k is of class c and -1 otherwise, and the
+potential acts on the norm of a feature's coefficients over all classes: a feature is used by all classes or
+by none. (For ℓ1 this is the group lasso.)
 
 The gradient is Eq. (eq:gradient) with Eq. (eq:gradientreg): φ' points along W_·i/‖W_·i‖. Where φ has a kink
-at zero, the element of smallest norm of the subdifferential takes its place: at W_·i = 0 the gradient of the
+at zero, the element of smallest norm of the subdifferential is used instead: at W_·i = 0 the gradient of the
 loss, shrunk towards zero by c_i φ'(0+).
 
-A constant takes no part: what is evaluated and compared is Φ - Σ_i c_i φ(0), since that sum (c λ δ for every
-feature of a hyperbolic potential) may be larger than all the rest and swallow its digits. `constant` is what
-is left out.
+All values leave out the constant Σ_i c_i φ(0), since that sum (c λ δ for every feature of a hyperbolic
+potential) may be much larger than the rest, whose digits would be lost. `constant` is that sum.
 
 The certificate has two numbers. `gap`, for convex penalties, bounds how far Φ is above its minimum, relative
-to Φ without its constant (`duality.py`). `stationarity` is for all. Where φ is not convex, it bounds how far
-Φ can fall, relative to Φ, when the tangent majorant at θ is minimised: by the duality gap of that majorant,
-which is convex. Where there is a gap of Φ itself, it is only the largest fall that a step along one feature
-promises, ½ ‖∂⁰_iΦ‖²/A_ii with the curvature A of all rows, which needs no pass over them. It is indifferent
-to the units of the features, to the scale of the weights and to repeated rows.
+to Φ without its constant (`duality.py`). `stationarity` exists for all penalties. If φ is not convex, it
+bounds how far Φ can fall, relative to Φ, when the tangent majorant at θ is minimised: the bound is the
+duality gap of that majorant, which is convex. If Φ itself has a gap, the stationarity is only the largest
+predicted fall of a step along one feature, ½ ‖∂⁰_iΦ‖²/A_ii with the curvature A of all rows, which needs no
+pass. It does not depend on the units of the features, the scale of the weights or repeated rows.
 
-`violations` is what solvers steer by: ‖g_·i‖/√(LᵀSL)_ii, divided by the same measure of the loss's gradient
-at θ = 0, always the same point. A divisor below 1e-8 of its Cauchy-Schwarz bound 2√Φ(0) (classes in balance,
-features unrelated to them) is rounding, and that much is taken instead.
+Solvers choose features by `violations`: ‖g_·i‖/√(LᵀSL)_ii, divided by the largest such number of the loss's
+gradient at θ = 0. A divisor below 1e-8 of its Cauchy-Schwarz bound 2√Φ(0) is rounding (the classes balance,
+and no feature depends on them); 1e-8 of the bound is used instead.
 """
 
 from __future__ import annotations
@@ -39,7 +38,15 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.duality import TINY, Dual, balanced, column_norms, relative_gap
+from majorant.duality import (
+    LARGEST_WEIGHT,
+    TINY,
+    Dual,
+    balanced,
+    column_norms,
+    quadratic_weights,
+    relative_gap,
+)
 from majorant.errors import ScaleError
 from majorant.linsolve import flat_directions, solve_centred
 from majorant.potentials import L1, L2, Potential
@@ -48,30 +55,28 @@ from majorant.rows.base import LossByClass, LossSum, losses, losses_by_class
 from majorant.rows.block import Block
 from majorant.status import Certificate, Evaluated, Matrix, Vector
 
-# The most features without any penalty for which a bound is looked for, by factorisations of their curvature,
-# and how many of these at most.
+# Features without any penalty. Up to MAX_FREE of them, Newton's method with at most FREE_STEPS factorisations
+# minimises Φ over them, so that the duality gap is a bound.
 MAX_FREE = 1000
 FREE_STEPS = 20
-# The pull of the loss on such a feature, relative to the largest possible, that is taken for rounding, and
-# the one that an estimate need not mind.
+# The largest gradient of the loss along such a feature, relative to its Cauchy-Schwarz bound, that counts as
+# rounding in a certificate, and in an estimate.
 RESIDUE = 1e-9
 NEAR_BALANCE = 1e-4
-# The gradient along these features, relative to the root of the loss, that is rounding for certain.
+# The gradient along these features, relative to the root of the loss, that is certainly rounding.
 ROUNDING = 1e-14
-# The squared length, relative, that rounding leaves of a combination of features that is zero.
+# The squared relative length that rounding leaves of a combination of features that is exactly zero.
 EXACT = 1e-24
-# The weight of a majorant, relative to the curvature of the loss, that is none.
-NOTHING = 1e-16
-# The largest weight of a majorant, near the end of the range of numbers.
-HUGE = 1e290
+# The weight of a majorant's ridge, relative to the curvature of the loss, that is set to zero.
+NEGLIGIBLE_WEIGHT = 1e-16
 
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """Φ for given rows, potential φ, elastic-net strength η and penalty factors c.
+    """Φ for given rows, potential φ, ridge strength η and penalty factors c.
 
-    `rows` are those of the first class, or of the only one; `other_classes` the same rows as the other
-    classes of a joint problem label them.
+    `rows` are labelled for the first class. In a joint problem, `other_classes` are the same rows, labelled
+    for the other classes.
     """
 
     rows: Rows
@@ -92,7 +97,7 @@ class Objective:
         return cls(classes[0], potential, eta, penalty_factor, tuple(classes[1:]))
 
     def on(self, classes: Sequence[Rows], factor: Vector | None = None) -> Self:
-        """The same problem on other rows, with other penalty factors if their features are others."""
+        """The same problem on other rows, with their penalty factors if their features are others."""
         factor = self.penalty_factor if factor is None else factor
         return replace(self, rows=classes[0], other_classes=tuple(classes[1:]), penalty_factor=factor)
 
@@ -107,7 +112,7 @@ class Objective:
 
     @cached_property
     def in_memory(self) -> Sequence[MemoryRows] | None:
-        """The rows of every class, if they are in memory."""
+        """The rows of every class if they are in memory, else None."""
         rows = [part for part in self.classes if isinstance(part, MemoryRows)]
         return rows if len(rows) == len(self.classes) else None
 
@@ -120,7 +125,7 @@ class Objective:
 
     @cached_property
     def kink_slopes(self) -> Vector:
-        """c_i φ'(0+), the pull that a zero can hold; zero for the intercept."""
+        """c_i φ'(0+): a coefficient stays zero up to this gradient of the loss. Zero for the intercept."""
         return np.append(self.factor * self.potential.slope_at_zero, 0.0)
 
     @cached_property
@@ -130,7 +135,7 @@ class Objective:
 
     @cached_property
     def penalised(self) -> bool:
-        """Whether no feature goes without any penalty."""
+        """Whether every feature has a penalty."""
         return self.eta > 0.0 or (self.potential.max_slope > 0.0 and bool(np.all(self.factor > 0.0)))
 
     @cached_property
@@ -141,16 +146,16 @@ class Objective:
     @cached_property
     def free(self) -> NDArray[np.intp]:
         """The features without any penalty."""
-        return np.flatnonzero(self._dual.free)
+        return np.flatnonzero(self.dual.free)
 
     @cached_property
     def bounded(self) -> bool:
-        """Whether the dual bounds the minimum: the penalty is convex, and not too many features lack it."""
+        """Whether there is a duality gap: φ is convex, and not too many features have no penalty."""
         return self.potential.convex and len(self.free) <= MAX_FREE
 
     @property
     def width(self) -> int:
-        """The coefficients p of one class, with its intercept."""
+        """The number p of coefficients of one class, including its intercept."""
         return self.rows.n_features + 1
 
     @property
@@ -159,11 +164,11 @@ class Objective:
         return (1 + len(self.other_classes)) * self.width
 
     def start(self) -> Vector:
-        """θ = 0, where all algorithms start by default."""
+        """θ = 0, the default starting point of all algorithms."""
         return np.zeros(self.size)
 
     def matrix(self, theta: Vector) -> Matrix:
-        """θ as a matrix, a row per class, the intercepts last."""
+        """θ as a matrix with a row per class and the intercepts as last column; a view."""
         return theta.reshape(1 + len(self.other_classes), -1)
 
     def lengths(self, theta: Vector) -> Vector:
@@ -173,7 +178,7 @@ class Objective:
         return column_norms(self.matrix(theta)[:, :-1])
 
     def nonzeros(self, theta: Vector) -> int:
-        """How many features have coefficients outside the rounded bottom of the potential."""
+        """The number of features whose coefficients are outside the rounded bottom of the potential."""
         return int(np.count_nonzero(self.lengths(theta) > self.potential.zero_width))
 
     @cached_property
@@ -182,17 +187,17 @@ class Objective:
 
     @cached_property
     def loss_at_zero(self) -> float:
-        """The loss at θ = 0, of all classes."""
+        """The loss at θ = 0, summed over the classes."""
         return sum(rows.loss_at_zero.value for rows in self.classes)
 
     @cached_property
-    def pulls_at_zero(self) -> Vector:
+    def gradient_norms_at_zero(self) -> Vector:
         """‖∂_i loss‖ for every feature at θ = 0."""
         return column_norms(self._gradient_at_zero[:, :-1])
 
     @property
     def column_lengths(self) -> Vector:
-        """√(LᵀSL)_ii for every feature, the same for all classes."""
+        """√(LᵀSL)_ii for every feature, which is the same for all classes."""
         return np.asarray(np.sqrt(self.rows.gram_diagonal[:-1]))
 
     @property
@@ -201,20 +206,20 @@ class Objective:
         return float(np.mean(self.rows.gram_diagonal))
 
     def smoothed_start(self, at: Evaluated) -> Vector:
-        """θ with its zeros moved to where a smooth potential balances the pull that the loss has at θ."""
+        """θ with each zero moved to where φ' of a smooth potential equals the gradient of the loss at θ."""
         theta = self.matrix(at.theta.copy())
         zero = (self.lengths(at.theta) == 0.0) & (self.factor > 0.0)
-        pull = -self.matrix(at.loss_gradient)[:, :-1][:, zero]
-        size = column_norms(pull)
-        # At the largest slope itself the balance is at infinity.
+        descent = -self.matrix(at.loss_gradient)[:, :-1][:, zero]
+        size = column_norms(descent)
+        # At `max_slope` the coefficient would be infinite.
         slope = np.minimum(size / self.factor[zero], 0.999 * self.potential.max_slope)
-        theta[:, :-1][:, zero] = self.potential.inverse_derivative(slope) * (pull / np.maximum(size, TINY))
+        theta[:, :-1][:, zero] = self.potential.inverse_derivative(slope) * (descent / np.maximum(size, TINY))
         return theta.ravel()
 
     # The value and its parts -------------------------------------------------------------------
 
     def evaluate(self, theta: Vector) -> Evaluated:
-        """Φ(θ), without its constant, and the gradient of the loss: a pass, in memory one for each class."""
+        """Φ(θ) without its constant, and the gradient of the loss: one pass (in memory, one per class)."""
         if not self.other_classes:
             loss = self.rows.loss(theta)
             return Evaluated(theta, loss.value + self.penalty(theta), loss.gradient)
@@ -223,10 +228,9 @@ class Objective:
         return Evaluated(theta, sum(loss.value for loss in parts) + self.penalty(theta), gradient)
 
     @cached_property
-    def quadratic_weights(self) -> Vector | float:
-        """D of a quadratic penalty Σ_i D_i ‖W_·i‖²/2: a number, if all are the same."""
-        weights = self.half_quadratic_weights(self.start())
-        return weights if self.penalty_factor is not None else float(weights[0])
+    def quadratic_weights(self) -> Vector:
+        """D of a quadratic penalty Σ_i D_i ‖W_·i‖²/2."""
+        return quadratic_weights(self.potential, self.factor, self.eta)
 
     def penalty(self, theta: Vector) -> float:
         """f(w) - f(0), Eq. (eq:fReg)."""
@@ -238,14 +242,14 @@ class Objective:
         return penalty + 0.5 * self.eta * float(t @ t) if self.eta > 0.0 else penalty
 
     def penalty_gradient(self, theta: Vector) -> Vector:
-        """∇f̃(θ), Eq. (eq:gradientreg), zero for the intercepts; of a kink at zero, zero."""
+        """∇f̃(θ), Eq. (eq:gradientreg); zero for the intercepts, and at a kink."""
         gradient = np.zeros_like(theta)
         W = self.matrix(theta)[:, :-1]
         self.matrix(gradient)[:, :-1] = self._penalty_slopes(W, self.factor)
         return gradient
 
     def _penalty_slopes(self, W: Matrix, factor: Vector) -> Matrix:
-        """The gradient of the penalty of some features, with these factors; of a kink at zero, zero."""
+        """The gradient of the penalty of some features, with these factors; zero at a kink."""
         if len(W) == 1:
             slopes = (factor * self.potential.derivative(W[0]))[np.newaxis]
         else:
@@ -261,47 +265,47 @@ class Objective:
         """The element of smallest norm of ∂Φ(θ); the gradient where Φ is differentiable."""
         if self.potential.smooth:
             return self.gradient(at)
-        # Of a zero, what is left of its pull when that is shrunk by what the kink holds. Zeros are many, so
-        # all features are taken for zeros first.
+        # The gradient at a zero is shrunk by the slope of the kink. Most features are zero, so this is done
+        # for all features, and then overwritten for those in use.
         W, gradient = self.matrix(at.theta)[:, :-1], at.loss_gradient.copy()
-        G, held = self.matrix(gradient)[:, :-1], self.kink_slopes[:-1]
+        G, kink = self.matrix(gradient)[:, :-1], self.kink_slopes[:-1]
         used = np.flatnonzero(W[0] if len(W) == 1 else W.any(axis=0))
-        pulls = G[:, used]
+        loss_gradient = G[:, used]
         if len(G) == 1:
-            G[0] -= np.minimum(np.maximum(G[0], -held), held)
+            G[0] -= np.minimum(np.maximum(G[0], -kink), kink)
         else:
             size = column_norms(G)
-            G *= np.maximum(size - held, 0.0) / np.maximum(size, TINY)
-        G[:, used] = pulls + self._penalty_slopes(W[:, used], self.factor[used])
+            G *= np.maximum(size - kink, 0.0) / np.maximum(size, TINY)
+        G[:, used] = loss_gradient + self._penalty_slopes(W[:, used], self.factor[used])
         return gradient
 
     # The certificate ---------------------------------------------------------------------------
 
     def certify(self, theta: Vector) -> tuple[Evaluated, Certificate]:
-        """θ evaluated afresh, and what is certain of it: one pass over the rows, or some more.
+        """Φ and the loss's gradient at θ, computed anew, and the certificate of θ: one pass over the rows.
 
-        Features without any penalty take some passes; where nothing bounds Φ, its curvature takes one.
+        Features without any penalty need some more passes.
         """
         if not self.bounded:
             return self._certify_by_majorant(theta)
         by_class = self._losses_by_class(theta)
         value = sum(part.loss.value for part in by_class) + self.penalty(theta)
         gradient = _joined([part.loss.gradient for part in by_class])
-        best, clear = theta, True
+        best, certain = theta, True
         if len(self.free):
             pairs = zip(self.classes, self.matrix(theta), strict=True)
             found = [self._with_best_free_features(rows, row) for rows, row in pairs]
             best = _joined([row for row, _ in found])
-            clear = all(
-                self._free_features_are_clear(rows, row, H)
+            certain = all(
+                self._no_near_dependence(rows, row, H)
                 for rows, (row, H) in zip(self.classes, found, strict=True)
             )
             by_class = self._losses_by_class(best)
         parts = zip(self.matrix(best), by_class, strict=True)
         sums = [balanced(row, (part.negative, part.positive)) for row, part in parts]
         linear, square, gradients = zip(*sums, strict=True)
-        bound = self._dual.value(self.matrix(best), sum(linear), sum(square), np.stack(gradients))
-        if not (clear and all(self._free_features_balance(part.loss, RESIDUE) for part in by_class)):
+        bound = self.dual.value(self.matrix(best), sum(linear), sum(square), np.stack(gradients))
+        if not (certain and all(self._free_gradient_vanishes(part.loss, RESIDUE) for part in by_class)):
             bound = 0.0
         at = Evaluated(theta, value, gradient, lower_bound=bound)
         return at, Certificate(self.stationarity(at), self.relative_gap(value, bound))
@@ -310,9 +314,10 @@ class Objective:
         return losses_by_class(self.classes, self.matrix(theta))
 
     def _with_best_free_features(self, rows: Rows, theta: Vector) -> tuple[Vector, Matrix]:
-        """θ of one class with its features without penalty, and its intercept, where Φ is least.
+        """Minimise Φ over the features without penalty and the intercept of one class, by Newton's method.
 
-        Newton's steps on these alone, near the minimum of Φ one or two; and their curvature there, or nearly.
+        Returns θ and the curvature of these features, at θ or one step before. Near the minimum of Φ, one or
+        two steps suffice.
         """
         where = np.append(self.free, self.width - 1)
         best, least, H = theta, math.inf, np.zeros((0, 0))
@@ -329,19 +334,19 @@ class Objective:
             theta[where] -= solve_centred(H, loss.gradient[where])
         return best, H
 
-    def _free_features_balance(self, loss: LossSum, share: float) -> bool:
-        """Whether the loss pulls features without penalty by no more than a share of what it could."""
+    def _free_gradient_vanishes(self, loss: LossSum, share: float) -> bool:
+        """Whether the gradient along features without penalty is at most this share of its largest value."""
         if not len(self.free):
             return True
-        pulls = np.abs(loss.gradient[self.free]) * self._inverse_lengths[self.free]
-        return bool(np.max(pulls) <= share * 2.0 * math.sqrt(loss.value))
+        sizes = np.abs(loss.gradient[self.free]) * self._inverse_lengths[self.free]
+        return bool(np.max(sizes) <= share * 2.0 * math.sqrt(loss.value))
 
-    def _free_features_are_clear(self, rows: Rows, theta: Vector, H: Matrix) -> bool:
-        """Whether features without penalty, of the curvature H, are exactly dependent or clearly independent.
+    def _no_near_dependence(self, rows: Rows, theta: Vector, H: Matrix) -> bool:
+        """Whether the flat directions of H, the curvature of features without penalty, are exactly flat.
 
-        Along a direction in which they nearly do, a coefficient may go so far that a pull which looks like
-        rounding matters, and nothing bounds Φ. H does not tell such a direction from an exact dependence, as
-        its rounding is that of squares; the rows do.
+        If features depend on each other nearly but not exactly, coefficients may be so large that a gradient
+        of the size of rounding errors matters, and Φ has no bound. H cannot distinguish such a direction from
+        an exact dependence, since its entries are sums of squares; products with the rows can.
         """
         directions = flat_directions(H)
         D = np.zeros((self.width, directions.shape[1]))
@@ -349,10 +354,9 @@ class Objective:
         return not D.size or bool(np.all(rows.sum_blocks(partial(_active_squares, theta, D)) <= EXACT))
 
     def _certify_by_majorant(self, theta: Vector) -> tuple[Evaluated, Certificate]:
-        """θ evaluated, and how far a minimiser of the majorant at θ can lower Φ: at most the majorant's gap.
+        """Φ at θ, with the duality gap of the majorant at θ as certificate: no step to it lowers Φ by more.
 
-        A convex problem comes here if too many features have no penalty; the largest fall along one feature
-        is then all that is known.
+        A convex problem whose free features are too many gets the largest fall along one feature instead.
         """
         if self.potential.convex:
             at = self.evaluate(theta)
@@ -371,25 +375,25 @@ class Objective:
         return relative_gap(value, bound, self.loss_at_zero)
 
     def majorant(self, theta: Vector) -> Self:
-        """The convex Φ whose penalty is the tangent majorant of this one's at θ, but for a constant.
+        """The convex problem whose penalty majorises that of Φ and touches it at θ, up to a constant.
 
-        Of a smooth potential the half-quadratic one, Prop. (prp:sHingeMM): a ridge with weights c ψ; of one
-        that is concave in ‖W_·i‖, ℓ1 with the slopes that it has there.
+        For a smooth potential this is the half-quadratic majorant, Prop. (prp:sHingeMM), a ridge with weights
+        c ψ; for a potential that is concave in ‖W_·i‖ it is ℓ1 with the slopes of φ at θ.
         """
         if not self.potential.smooth:
             return replace(self, potential=L1(1.0), penalty_factor=self.tangent_slopes(theta)[:-1])
         ridge = self.half_quadratic_weights(theta)
-        # Where next to nothing is left of a weight, nothing is: its inverse would be infinite.
-        ridge[ridge <= NOTHING * self.rows.gram_diagonal[:-1]] = 0.0
+        # Negligible weights are set to zero: their inverses would overflow.
+        ridge[ridge <= NEGLIGIBLE_WEIGHT * self.rows.gram_diagonal[:-1]] = 0.0
         return replace(self, potential=L2(1.0), eta=0.0, penalty_factor=ridge)
 
     def half_quadratic_weights(self, theta: Vector) -> Vector:
         """c_i ψ(‖W_·i‖) + η, the ridge of the half-quadratic majorant at θ."""
         weights = self.factor * self.potential.weight(self.lengths(theta)) + self.eta
-        return np.asarray(np.minimum(weights, HUGE))
+        return np.asarray(np.minimum(weights, LARGEST_WEIGHT))
 
     def tangent_slopes(self, theta: Vector) -> Vector:
-        """c_i φ'(‖W_·i‖), of the tangent that majorises a concave φ; λ for ℓ1. Zero for the intercept."""
+        """c_i φ'(‖W_·i‖), the slopes of the tangent that majorises a concave φ; zero for the intercept."""
         if self.potential.convex:  # and concave on [0, ∞[, hence linear there
             return self.kink_slopes
         t = self.lengths(theta)
@@ -397,7 +401,7 @@ class Objective:
         return np.append(self.factor * slopes, 0.0)
 
     def stationarity(self, at: Evaluated) -> float:
-        """The largest fall of Φ, relative to Φ, that a step along one feature's coefficients promises."""
+        """The largest predicted fall of Φ, relative to Φ, of a step along one feature's coefficients."""
         if not at.value > 0.0:
             return 0.0
         curvature = 2.0 * self.rows.gram_diagonal
@@ -407,39 +411,40 @@ class Objective:
             bend = self.potential.weight if self.other_classes else self.potential.curvature
             curvature[:-1] += self.factor * bend(self.lengths(at.theta))
         g = column_norms(self.matrix(self.subgradient(at)))
-        # Divided before it is squared: a square may leave the range of numbers.
+        # Divided before squaring, so that the square does not overflow.
         units = np.sqrt(curvature)
         falls = np.divide(g, units, out=np.zeros_like(g), where=units > 0.0)
         return 0.5 * (float(falls.max()) / math.sqrt(at.value)) ** 2
 
     def estimate(self, at: Evaluated, lower_bound: float = -math.inf) -> Certificate:
-        """The part of the certificate that decides, as far as it is known without a pass over the rows.
+        """An estimate of the certificate that needs no pass over the rows.
 
-        The gap is the true one if the intercept is at its best; if not, what balancing the classes will cost
-        is known to first order. The stationarity is a lower bound of the true one. `lower_bound` is what is
-        known of the minimum from other points.
+        The gap is exact if Φ is minimal over the intercept; otherwise the effect of balancing the classes is
+        estimated to first order. The stationarity is a lower bound of the true one. `lower_bound` is a lower
+        bound of the minimum, from other points.
         """
         if not self.bounded:
             return Certificate(self.stationarity(at))
         loss = at.value - self.penalty(at.theta)
         linear = 2.0 * loss - float(at.theta @ at.loss_gradient)
         theta, gradient = self.matrix(at.theta), self.matrix(at.loss_gradient)
-        bound = self._dual.value(theta, linear, loss, gradient)
+        bound = self.dual.value(theta, linear, loss, gradient)
         bound -= 2.0 * float(np.abs(theta[:, -1] * gradient[:, -1]).sum())
         if len(self.free):
             rows = [LossSum(loss, row) for row in gradient]
-            if not all(self._free_features_balance(row, NEAR_BALANCE) for row in rows):
+            if not all(self._free_gradient_vanishes(row, NEAR_BALANCE) for row in rows):
                 bound = 0.0
         bound = max(bound, at.lower_bound, lower_bound)
         return Certificate(math.nan, self.relative_gap(at.value, bound))
 
     @cached_property
-    def _dual(self) -> Dual:
+    def dual(self) -> Dual:
+        """The dual function of the penalty."""
         return Dual(self.potential, self.factor, self.eta)
 
     @cached_property
     def violation_scale(self) -> Vector:
-        """What `violations` multiplies the norms of the subgradient by, feature by feature."""
+        """The factors, one per feature, by which `violations` multiplies the norms of the subgradient."""
         bound = 2.0 * math.sqrt(self.loss_at_zero)
         measure = float(np.max(column_norms(self._gradient_at_zero) * self._inverse_lengths))
         return self._inverse_lengths / (max(measure, 1e-8 * bound) or 1.0)
@@ -447,7 +452,7 @@ class Objective:
     @cached_property
     def _inverse_lengths(self) -> Vector:
         lengths = np.sqrt(self.rows.gram_diagonal)
-        # An all-zero column: its coefficient sees the penalty alone, in units of its own.
+        # A column without entries has no length; any unit will do for its coefficient.
         return 1.0 / np.where(lengths > 0, lengths, 1.0)
 
     def violations(self, at: Evaluated) -> Vector:
@@ -469,7 +474,7 @@ class Objective:
                 f"The values of feature {worst} are so large that their squares overflow: rescale the "
                 "features, e.g. with sklearn.preprocessing.StandardScaler or MaxAbsScaler."
             )
-        # An empty column has no gradient either; one whose squares underflow does.
+        # A column without entries has gradient zero; one whose squares underflow has not.
         vanishing = (lengths[:-1] < 1e-280 * weights) & (self.rows.loss_at_zero.gradient[:-1] != 0.0)
         if np.any(vanishing):
             raise ScaleError(
@@ -479,11 +484,11 @@ class Objective:
 
 
 def _active_squares(theta: Vector, D: Matrix, block: Block) -> Vector:
-    """DᵀLᵀSLD, its diagonal, over the rows that are active at θ."""
+    """The diagonal of DᵀLᵀSLD over the rows that are active at θ."""
     weights = np.where(block.matvec(theta) < 1.0, block.s, 0.0)
     return np.array([weights @ block.matvec(np.ascontiguousarray(d)) ** 2 for d in D.T])
 
 
 def _joined(rows: Sequence[Vector]) -> Vector:
-    """The rows of all classes as one vector."""
+    """The vectors of all classes as one vector."""
     return rows[0] if len(rows) == 1 else np.concatenate(rows)

@@ -57,8 +57,8 @@ class Provisional(Iterate):
 class Evaluated(Iterate):
     """An iterate with Φ(θ) and the gradient of the loss part at θ.
 
-    `carried` numbers were updated from step to step and may contain the rounding errors of all steps; such an
-    iterate is evaluated again before its certificate is used.
+    `carried` says that the numbers were updated from step to step, and may contain the rounding errors of all
+    steps: such an iterate is evaluated again before its certificate is used.
     """
 
     value: float
@@ -94,8 +94,8 @@ class Certificate:
 class Record:
     """One line of the trace, measured outside the solver's clock.
 
-    In all but the last, the gap is an estimate that needs no pass over the rows; where there is a gap, the
-    stationarity is nan, and where there is none, a lower bound.
+    In all records but the last, the gap is an estimate that needs no pass over the rows. If there is a gap,
+    the stationarity is nan; if there is none, the stationarity is a lower bound of the true one.
     """
 
     iteration: int

@@ -2,8 +2,8 @@
 
     from majorant.testing import check_potential, check_solver
 
-Each raises an `AssertionError` that names the broken law. The project's tests run them on everything that
-is registered; run them on the classes you add.
+Each raises an `AssertionError` that names the broken law. The project's tests run them on all registered
+classes.
 """
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ def _law_newton(potential: Potential, w: Vector) -> None:
     surrogates = potential.surrogates(1.0)
     if surrogates and not surrogates[-1].smooth:
         slopes = np.linspace(-0.99, 0.99, 34) * potential.max_slope
-        there = potential.derivative(potential.inverse_derivative(slopes))
-        assert np.allclose(there, slopes, rtol=1e-9), "φ'(inverse_derivative(s)) ≠ s"
+        again = potential.derivative(potential.inverse_derivative(slopes))
+        assert np.allclose(again, slopes, rtol=1e-9), "φ'(inverse_derivative(s)) ≠ s"
 
 
 def _law_conjugate(potential: Potential, w: Vector) -> None:

@@ -9,7 +9,7 @@ import pytest
 from sklearn.calibration import CalibratedClassifierCV
 
 from majorant import SparseSVC, load_model
-from majorant.cli import calibration, run
+from majorant.cli import calibration
 from majorant.datasets import read, write_libsvm
 from majorant.estimators.splitter import FoldsByPlace
 
@@ -18,21 +18,13 @@ MEMORY = pytest.mark.parametrize("memory", [[], ["--memory", "16KB"]], ids=["who
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
+def command(tmp_path, monkeypatch, run_command):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     X = np.round(rng.standard_normal((150, 4)), 2)
     write_libsvm("two.svm", X, np.where(X[:, 0] + rng.standard_normal(150) > 0.5, 1, -1))
     write_libsvm("three.svm", X, np.argmax(X[:, :3] + rng.standard_normal((150, 3)), axis=1))
-
-    def call(*words, code=0):
-        capsys.readouterr()
-        answer = run([str(word) for word in words])
-        printed = capsys.readouterr()
-        assert answer == code, printed.err + printed.out
-        return printed
-
-    return call
+    return run_command
 
 
 @MEMORY
@@ -111,7 +103,7 @@ def test_few_rows_of_a_class_are_enough(command, memory):
 
 
 def test_ctrl_c_during_the_calibration_keeps_the_model(command, monkeypatch):
-    monkeypatch.setattr(calibration, "_at_its_strength", lambda estimator: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(calibration, "_with_fixed_strength", lambda _: signal.raise_signal(signal.SIGINT))
     said = command("train", "two.svm", "m", "--calibrate", "sigmoid", *FIT, code=130)
     assert "the calibration was interrupted: the model has no probabilities" in said.err
     model = load_model("m")

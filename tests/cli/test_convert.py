@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from majorant.cli import run
 from majorant.cli.training import compiling
 from majorant.datasets import read
 from majorant.persistence import from_liblinear, load_model
@@ -27,18 +26,9 @@ def write_table(path, n_classes, seed=0):
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
+def command(tmp_path, monkeypatch, run_command):
     monkeypatch.chdir(tmp_path)
-
-    def call(*words, code=0):
-        capsys.readouterr()
-        answer = run([str(word) for word in words])
-        printed = capsys.readouterr()
-        assert answer == code, printed.err + printed.out
-        assert "Traceback" not in printed.err
-        return printed.out + printed.err
-
-    return call
+    return lambda *words, code=0: "".join(run_command(*words, code=code))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

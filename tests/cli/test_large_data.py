@@ -15,7 +15,6 @@ import pytest
 
 from majorant import SparseSVC
 from majorant.callbacks import LiveProgress, ModelsProgress, progress
-from majorant.cli import run
 from majorant.datasets import from_arrays, write_libsvm
 from majorant.estimators import sklearn_callbacks
 from majorant.persistence import load_model, load_provenance
@@ -42,15 +41,8 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def command(here, capsys):
-    def call(*words, code=0):
-        capsys.readouterr()
-        answer = run([str(word) for word in words])
-        printed = capsys.readouterr()
-        assert answer == code, printed.err + printed.out
-        return printed
-
-    return call
+def command(here, run_command):
+    return run_command
 
 
 @pytest.mark.parametrize("data", ["rows.svm", "X.npy"])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from majorant import SparseSVC, SparseSVCCV
-from majorant.cli import run
 from majorant.cli.messages import OPTIONS, in_options
 from majorant.datasets import read, write_libsvm
 from majorant.errors import DataFileError
@@ -23,22 +22,14 @@ ARGUMENT = re.compile(r"(?<![\w-])(\w+=|\w+_\w+)")
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
+def command(tmp_path, monkeypatch, run_command):
     monkeypatch.chdir(tmp_path)
     Path("table.csv").write_text(TABLE)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
     write_libsvm("rows.svm", X, np.where(X[:, 0] - X[:, 1] > 0, 1, -1))
     write_libsvm("small.svm", 1e-200 * X, np.where(X[:, 0] > 0, 1, -1))
-
-    def call(*words, code=0):
-        capsys.readouterr()
-        answer = run([str(word) for word in words])
-        printed = capsys.readouterr()
-        assert answer == code, printed.err + printed.out
-        return printed.err
-
-    return call
+    return lambda *words, code=0: run_command(*words, code=code).err
 
 
 @pytest.mark.parametrize("memory", [[], ["--memory", "1MB"]], ids=["whole", "blocks"])

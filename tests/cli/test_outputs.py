@@ -12,27 +12,19 @@ import numpy as np
 import pytest
 
 from majorant import load_model
-from majorant.cli import run, training
+from majorant.cli import training
 from majorant.datasets import write_libsvm
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
+def command(tmp_path, monkeypatch, run_command):
     monkeypatch.chdir(tmp_path)
     Path("temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
     write_libsvm("rows.svm", X, np.where(X[:, 0] - X[:, 1] > 0, 1, -1))
-
-    def call(*words, code=0):
-        capsys.readouterr()
-        answer = run([str(word) for word in words])
-        printed = capsys.readouterr()
-        assert answer == code, printed.err + printed.out
-        return printed
-
-    return call
+    return run_command
 
 
 @contextmanager

@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 
 from majorant import load_model
-from majorant.cli import run
 from majorant.datasets import read, write_libsvm
 
 FIT = ["--penalty", "l1", "--lam", "2", "-q"]
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
+def command(tmp_path, monkeypatch, run_command):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     X = np.round(rng.standard_normal((60, 3)), 2)
@@ -29,17 +28,9 @@ def command(tmp_path, monkeypatch, capsys):
         for row, k in zip(X.tolist(), y, strict=True)
     ]
     Path("table.csv").write_text("\n".join(["age,y,class,outcome", *lines]) + "\n")
-
-    def call(*words, code=0):
-        capsys.readouterr()
-        answer = run([str(word) for word in words])
-        printed = capsys.readouterr()
-        assert answer == code, printed.err + printed.out
-        return printed
-
-    call("train", "rows.svm", "m", *FIT)
-    call("train", "table.csv", "t", "--label", "outcome", *FIT)
-    return call
+    run_command("train", "rows.svm", "m", *FIT)
+    run_command("train", "table.csv", "t", "--label", "outcome", *FIT)
+    return run_command
 
 
 @pytest.fixture

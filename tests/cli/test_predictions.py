@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from majorant import load_model
-from majorant.cli import run
 
 FIT = ["--label", "outcome", "--drop", "id,note", "--penalty", "l2", "-q"]
 MEMORY = pytest.mark.parametrize("memory", [[], ["--memory", "1MB"]], ids=["whole", "blocks"])
@@ -31,21 +30,13 @@ def columns_of(classes, n=40):
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
+def command(tmp_path, monkeypatch, run_command):
     monkeypatch.chdir(tmp_path)
     write("two.csv", columns_of(["ill", "well"]))
     write("three.csv", columns_of(["x", "y", "z"]))
-
-    def call(*words, code=0):
-        capsys.readouterr()
-        answer = run([str(word) for word in words])
-        printed = capsys.readouterr()
-        assert answer == code, printed.err + printed.out
-        return printed
-
-    call("train", "two.csv", "two", *FIT)
-    call("train", "three.csv", "three", *FIT)
-    return call
+    run_command("train", "two.csv", "two", *FIT)
+    run_command("train", "three.csv", "three", *FIT)
+    return run_command
 
 
 def table(text):

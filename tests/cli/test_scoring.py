@@ -11,7 +11,6 @@ from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import cross_val_predict, cross_val_score
 
 from majorant import SparseSVC, load_model
-from majorant.cli import run
 from majorant.cli.scoring import SCORES, Evaluation
 from majorant.datasets import read, write_libsvm
 from majorant.estimators.splitter import FoldsByPlace
@@ -21,7 +20,7 @@ NUMBERS = ["accuracy", "balanced_accuracy", "roc_auc", "precision", "recall", "f
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
+def command(tmp_path, monkeypatch, run_command):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     for name in ("two", "test"):
@@ -30,15 +29,7 @@ def command(tmp_path, monkeypatch, capsys):
     write_libsvm("three.svm", X, np.argmax(X[:, :3] + rng.standard_normal((150, 3)), axis=1))
     rows = [f"{','.join(map(repr, row))},{'ill' if row[0] > 0 else 'well'}" for row in X.tolist()]
     Path("table.csv").write_text("\n".join(["a,b,c,d,outcome", *rows]) + "\n")
-
-    def call(*words, code=0):
-        capsys.readouterr()
-        answer = run([str(word) for word in words])
-        printed = capsys.readouterr()
-        assert answer == code, printed.err + printed.out
-        return printed
-
-    return call
+    return run_command
 
 
 def expected(y, decision, classes):

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from majorant.cli import run
 from majorant.datasets import open_source, read
 from majorant.errors import DataFileError, MajorantError, ModelFileError
 from majorant.persistence import load_model, load_provenance, save_model
@@ -33,19 +32,10 @@ def table(seed=0):
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
+def command(tmp_path, monkeypatch, run_command):
     monkeypatch.chdir(tmp_path)
     write_csv("table.csv", table())
-
-    def call(*words, code=0):
-        capsys.readouterr()
-        answer = run([str(word) for word in words])
-        printed = capsys.readouterr()
-        assert answer == code, printed.err + printed.out
-        assert "Traceback" not in printed.err
-        return printed
-
-    return call
+    return run_command
 
 
 # Which column was the label ---------------------------------------------------------------------------

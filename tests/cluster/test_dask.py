@@ -144,7 +144,7 @@ def test_the_same_bits_as_a_stream(client, loader, options):
 def test_large_questions_go_once_for_all_blocks(client, monkeypatch):
     source = from_blocks(load, BLOCKS)
     expected = fit(source, penalty="l1", lam=10.0)
-    monkeypatch.setattr("majorant.rows.dask.SMALL", 10)
+    monkeypatch.setattr("majorant.rows.dask.SMALL_QUESTION_BYTES", 10)
     assert same(fit(on_dask(source), penalty="l1", lam=10.0), expected)
 
 
@@ -258,25 +258,25 @@ def test_many_blocks_share_tasks_where_they_are(client, monkeypatch):
     many = from_blocks(load, 23)
     expected = fit(many, penalty="l1", lam=5.0)
     trips = []
-    grouped = module.Cluster._grouped
+    grouped = module.Cluster._group_by_worker
 
     def watched(self, which):
         trips.append(grouped(self, which))
         return trips[-1]
 
-    monkeypatch.setattr(module.Cluster, "_grouped", watched)
+    monkeypatch.setattr(module.Cluster, "_group_by_worker", watched)
     assert same(fit(on_dask(many), penalty="l1", lam=5.0), expected)
     assert all(sorted(chain(*groups)) == list(range(23)) for groups in trips)
     # In the first two, of labels and of rows, who is not there yet is alone. Then four tasks for each worker.
     assert len(trips) > 4
-    assert all(len(groups) <= 2 * module.TASKS for groups in trips[2:])
+    assert all(len(groups) <= 2 * module.TASKS_PER_THREAD for groups in trips[2:])
 
 
 def test_blocks_leave_the_workers_with_the_fit(client, monkeypatch):
     # However slow a pass is, and without the garbage collector.
     from majorant.rows import dask as module
 
-    monkeypatch.setattr(module, "LOOK", 1e-3)
+    monkeypatch.setattr(module, "POLL_SECONDS", 1e-3)
     made, original = [], module.Cluster.__init__
 
     def remember(self, *args, **kwargs):
@@ -482,7 +482,7 @@ def wait_for_workers(client, n=2):
 @pytest.mark.parametrize("tasks", [1, 4], ids=["blocks share tasks", "a task each"])
 @pytest.mark.parametrize(("times", "at_once"), [(1, 1), (1, 2), (6, 1)], ids=["one", "both", "six in turn"])
 def test_killed_workers_change_nothing(processes, times, at_once, tasks, monkeypatch):
-    monkeypatch.setattr("majorant.rows.dask.TASKS", tasks)
+    monkeypatch.setattr("majorant.rows.dask.TASKS_PER_THREAD", tasks)
     wait_for_workers(processes)
     source = from_blocks(load, BLOCKS)
     expected = fit(source, **LONG)
@@ -517,7 +517,7 @@ def test_a_worker_killed_while_it_loads(processes):
 @pytest.mark.slow
 def test_a_worker_that_hangs_is_left_behind(processes, monkeypatch):
     wait_for_workers(processes)
-    monkeypatch.setattr("majorant.rows.dask.PATIENCE", 6.0)
+    monkeypatch.setattr("majorant.rows.dask.RESPONSE_SECONDS", 6.0)
     expected = fit(from_blocks(load, BLOCKS), **LONG)
     pid = next(iter(processes.run(os.getpid).values()))
 

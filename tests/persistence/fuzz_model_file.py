@@ -22,7 +22,7 @@ def one_input(data):
     if isinstance(node, dict):
         node["sha256"] = checksum(node)  # or nothing would get past it
     try:
-        model = model_of(node)
+        model, _ = model_of(node)
     except ModelFileError:
         return
     if model.n_features_in_ <= 1000:

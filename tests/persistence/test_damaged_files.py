@@ -301,7 +301,7 @@ def damaged(document, rng):
 def attempt(node, original):
     """Load; a model that comes out can predict, and without a new checksum it is the model that went in."""
     try:
-        model = model_of(node)
+        model, _ = model_of(node)
     except ModelFileError:
         return None
     wide = min(model.n_features_in_, 1000)

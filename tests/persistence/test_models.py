@@ -277,7 +277,7 @@ def test_a_potential_of_ones_own_comes_back_if_it_is_registered(registries, path
     assert save(loaded, path).read_bytes() == text
     with pytest.raises(InvalidParameterError, match="the potential 'mine', of which the model file has only"):
         loaded.fit(X, codes)
-    with pytest.raises(InvalidParameterError, match="set it anew"):
+    with pytest.raises(InvalidParameterError, match="set it again"):
         clone(loaded).fit(X, codes)
 
 
@@ -379,7 +379,7 @@ def test_a_new_parameter_and_a_new_attribute_are_declared_once(path, monkeypatch
     # Files of version 1 have neither.
     document = json.loads(GOLDEN[0].read_bytes()) | {"estimator": "Made"}
     document["sha256"] = checksum(document)
-    assert model_of(document).sharpness == 3
+    assert model_of(document)[0].sharpness == 3
     document["params"]["sharpness"] = 4
     document["sha256"] = checksum(document)
     with pytest.raises(ModelFileError, match="params has 'sharpness', which is unknown"):

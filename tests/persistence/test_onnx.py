@@ -205,7 +205,7 @@ def test_what_cannot_be_converted_is_refused():
     with pytest.raises(NotFittedError):
         to_onnx(SparseSVC())
     large = np.array([0, 2**64 - 1], dtype=np.uint64)
-    with pytest.raises(MajorantError, match="64 bits with a sign"):
+    with pytest.raises(MajorantError, match="signed integers of 64 bits"):
         to_onnx(SparseSVC().fit(X, large[codes]))
 
 

@@ -521,7 +521,7 @@ def _all_refused():
         "unfitted search": ((GridSearchCV(SparseSVC(), {"lam": [1.0]}), X, y), {}, "no best_estimator_"),
         "another estimator": ((LogisticRegression().fit(X, y), X, y), {}, "LogisticRegression"),
         "features": ((model, X[:, :5], y), {}, "5 features"),
-        "rows": ((model, X, y[:-1]), {}, "120 rows and y 119 labels"),
+        "rows": ((model, X, y[:-1]), {}, "120 rows, but y has 119 labels"),
         "names": ((model, X, y), {"feature_names": ["a", "b"]}, "2 feature_names for the model's 12"),
         "one name": ((model, X, y), {"feature_names": "twelve names"}, "not one string"),
         "labels": ((model, X, np.where(y == 0, 7, y)), {}, "y has the label 7"),
@@ -531,7 +531,7 @@ def _all_refused():
         "no rows": ((model, X[:0], y[:0]), {}, "0 sample"),
         "a path": ((model, X, y), {"path_result": [1, 2]}, "sparse_svc_path"),
         "another path": ((model, X, y), {"path_result": narrow}, "3 features"),
-        "a pipeline without names": ((nameless, X, y), {}, "does not tell the names"),
+        "a pipeline without names": ((nameless, X, y), {}, "does not know the names"),
     }  # fmt: skip
 
 

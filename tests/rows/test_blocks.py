@@ -169,7 +169,7 @@ def test_the_number_of_threads_changes_no_bit(layout, penalty, monkeypatch):
     monkeypatch.setattr("majorant.rows.memory.LEAST_ENTRIES", 300_000)
     found = []
     for cores in (1, 2, 3, 8):
-        monkeypatch.setattr(threads._here, "cores", cores, raising=False)
+        monkeypatch.setattr(threads._this_thread, "cores", cores, raising=False)
         model = SparseSVC(penalty, lam=3.0).fit(X, y)
         found.append(np.append(model.coef_, [model.intercept_[0], model.objective_, model.gap_]))
     if layout == "csr":

@@ -259,8 +259,8 @@ def test_threads_end_with_the_rows():
     [
         ((np.array([[1.0, np.nan]]), [0]), r"block 1: X has missing \(NaN\) or infinite values"),
         ((np.array([[1.0, np.inf]]), [0]), "infinite values"),
-        ((np.ones((1, 3)), [0]), r"shape \(1, 3\), where 2 features belong"),
-        ((np.ones((2, 2)), [0]), "2 rows, and labels"),
+        ((np.ones((1, 3)), [0]), r"shape \(1, 3\), but must have 2 columns"),
+        ((np.ones((2, 2)), [0]), "2 rows, but labels"),
         ((np.ones((0, 2)), []), "has no rows"),
         ((np.ones((1, 2)), [0], [-1.0]), "weights must be finite and not negative"),
         ((np.array([["a", "b"]]), [0]), "must be made of numbers"),

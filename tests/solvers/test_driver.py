@@ -207,7 +207,7 @@ def test_only_a_certificate_ends_a_run_never_an_estimate(monkeypatch):
     def uncertain(objective, theta, tol):
         return objective.evaluate(theta), Certificate(1.0)
 
-    monkeypatch.setattr("majorant.solvers.driver.certify", uncertain)
+    monkeypatch.setattr("majorant.solvers.driver.certify_with_interior_point", uncertain)
     assert not solve(Newton(), objective).status.converged
 
 

@@ -34,7 +34,7 @@ class Callback:
         classes : sequence
             All labels, in order.
         positive : label or None
-            The class that is trained against the rest (of two classes, the second); None: all at once.
+            The class that is trained against the rest (the second of two classes); None: all at once.
         """
         return self
 
@@ -52,7 +52,7 @@ class Callback:
 def can_begin_at(iterate: Evaluated, *, convex: bool) -> bool:
     """Whether a later run may start from this iterate.
 
-    An iterate of an easier surrogate problem is no start where Φ has many minima.
+    If Φ has many minima, an iterate of a surrogate problem could lead to another one.
     """
     return convex or bool(np.isfinite(iterate.loss_gradient).all())
 

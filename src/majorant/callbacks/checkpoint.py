@@ -67,7 +67,7 @@ class Checkpoint(Callback):
         return other
 
     def on_begin(self, objective: Objective, tol: float) -> None:
-        check_writable(self.path, overwrite=True)  # before the work, not after it
+        check_writable(self.path, overwrite=True)  # an error now, not after the fit
         self._problem, self._convex = _problem(objective), objective.potential.convex
         self.start_theta = self._read() if self.resume and self.path.exists() else None
         self._last = time.monotonic()

@@ -277,7 +277,7 @@ def duration(seconds: float) -> str:
 
 
 def time_left(fraction: float, spent: float) -> str:
-    """How long the rest is likely to take, if a twentieth is done and a second has passed."""
+    """The expected time left, once a twentieth is done and a second has passed."""
     if fraction < 0.05 or spent < 1.0:
         return ""
     return f", {duration(spent * (1.0 - fraction) / fraction)} left"

@@ -40,7 +40,7 @@ def calibrate(estimator: Estimator, data: CommandData, method: str, output: Outp
     classes = np.array(data.labels)
     try:
         with output.relayed_warnings(), output.waiting(f"calibration, {folds} folds"):
-            held_out = predict_held_out(_at_its_strength(estimator), data, folds)
+            held_out = predict_held_out(_with_fixed_strength(estimator), data, folds)
     except KeyboardInterrupt:
         output.warn("the calibration was interrupted: the model has no probabilities")
         return False
@@ -50,8 +50,8 @@ def calibrate(estimator: Estimator, data: CommandData, method: str, output: Outp
     return True
 
 
-def _at_its_strength(estimator: Estimator) -> Any:
-    """What trains a model of the same kind on other rows; a strength that was chosen is not chosen again."""
+def _with_fixed_strength(estimator: Estimator) -> Any:
+    """The estimator to clone for each fold: this `SparseSVC`, or one with the λ that a CV has chosen."""
     from majorant import SparseSVC, SparseSVCCV
     from majorant.estimators.parameters import declared
 

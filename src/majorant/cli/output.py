@@ -75,7 +75,7 @@ class Output:
             self._echo(text, err=self.to_stderr)
 
     def answer(self, text: str, *, to_stderr: bool = False) -> None:
-        """A line that was asked for: also if quiet."""
+        """Print the line that the user asked for, also with --quiet; with --json, `facts` hold the answer."""
         if not self.options.json:
             self._echo(text, err=to_stderr)
 

@@ -93,7 +93,7 @@ def what_limits(objective: Objective) -> str:
         found.append("features far from zero compared to their spread")
     if len(objective.free):
         found.append("features without any penalty")
-    pull = float(np.max(objective.pulls_at_zero, initial=0.0))
+    pull = float(np.max(objective.gradient_norms_at_zero, initial=0.0))
     if 0.0 < objective.potential.max_slope * float(np.max(factor, initial=0.0)) < FAINT * pull:
         found.append("a penalty that is faint beside the loss")
     if not objective.potential.convex:

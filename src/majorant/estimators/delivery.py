@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from majorant.objective import Objective
 from majorant.solvers import choose_solver, solve
-from majorant.solvers.certify import certify
+from majorant.solvers.interior_certificate import certify_with_interior_point
 from majorant.status import Certificate, Evaluated, Result, Status, Vector
 
 # A pull within this factor of what can be held is held: on the border the sharp problem is indifferent.
@@ -91,7 +91,7 @@ class _Delivery:
 
     def certificate(self, at: Evaluated) -> Certificate:
         if not self.objective.bounded:
-            return certify(self.objective, at.theta, self.tol)[1]
+            return certify_with_interior_point(self.objective, at.theta, self.tol)[1]
         return Certificate(
             self.objective.stationarity(at), self.objective.relative_gap(at.value, at.lower_bound)
         )

@@ -33,7 +33,7 @@ CONVERGED_CINA0 = "0.9345 / 0.8679 / 0.8804 / 0.8741"
 # Column headers of tab:time that are very likely exchanged: hybrids do more work than their deterministic
 # versions.
 EXCHANGED = {"MMI": "H MMI", "H MMI": "MMI", "MM": "H MM", "H MM": "MM"}
-MISSING = "the runs that it needs are not there"
+MISSING = "its runs are missing"
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,8 @@ def join(items: Sequence[str], most: int = 4) -> str:
 def _by_cases(cases: Iterable[tuple[str, bool]], holds: str, fails: str = "{which}", most: int = 4) -> Answer:
     """The answer by cases, each with whether it is as stated; None without any.
 
-    In the reasons {count} is the number of cases, {lost} that of the cases that are not as stated, {first}
-    the first of these, and {which} the first `most`.
+    In the reasons, {count} is the number of cases, {lost} the number of cases that differ, {first} the first
+    of these, and {which} the first `most`.
     """
     cases = list(cases)
     lost = [case for case, is_so in cases if not is_so]
@@ -190,7 +190,7 @@ def inversion_is_unstable(results: StudyResults) -> Answer:
     """The caption of fig. (fig:optimality): panel (d), w8a with ℓ2."""
     problem = next((one for one in results.on("w8a") if one.regulariser.potential == "none"), None)
     if problem is None:
-        return None, "w8a is not there"
+        return None, "w8a is missing"
     if "MMI" not in problem.runs:
         return None
     phi = [record["phi"] for record in problem.runs["MMI"]]

@@ -18,7 +18,7 @@ from majorant.experiments.study import DataSet, Method, Regulariser, Run
 from majorant.objective import Objective
 from majorant.potentials import make_potential
 from majorant.rows import MemoryRows
-from majorant.rows.threads import alone
+from majorant.rows.threads import one_core
 from majorant.solvers import Hybrid, Solver, make_solver, solve
 from majorant.status import Certificate, Evaluated, Record, Status, Vector
 
@@ -168,7 +168,7 @@ def _cpu_times(run: Run, split: Split, count: int) -> list[float]:
     while len(runs) < run.repeats and (not runs or runs[-1][-1] < LONG_RUN):
         # Rows cache what was computed from them, so every repeat has rows of its own.
         objective = make_objective(split, run.regulariser)
-        with np.errstate(over="ignore", invalid="ignore"), one_thread(), alone():
+        with np.errstate(over="ignore", invalid="ignore"), one_thread(), one_core():
             start = time.process_time()
             iterates = make_method(run.method).iterates(objective, objective.start(), run.seed)
             runs.append([time.process_time() - start for _ in islice(iterates, count)])

@@ -126,6 +126,6 @@ def _locked(out: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise OutputError(
-                f"another run is writing to {str(out)!r}: wait for it, or name another"
+                f"another run is writing to {str(out)!r}: wait until it has ended, or name another directory"
             ) from None
         yield

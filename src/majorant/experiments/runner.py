@@ -100,8 +100,7 @@ def run_missing(
     except BrokenProcessPool:
         raise MajorantError(
             "a worker process was killed, perhaps for lack of memory; finished runs are kept: run the "
-            "command "
-            "again, with --jobs 1 if memory is short"
+            "command again, with --jobs 1 if memory is short"
         ) from None
     finally:
         progress.end()

@@ -1,4 +1,4 @@
-"""Models in files, without pickle; and in the formats of LIBLINEAR and ONNX."""
+"""Model files without pickle, and models in the formats of LIBLINEAR and ONNX."""
 
 from majorant.persistence.liblinear import from_liblinear, to_liblinear
 from majorant.persistence.onnx import from_onnx, register_onnx_converters, to_onnx

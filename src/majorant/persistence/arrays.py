@@ -14,9 +14,9 @@ from majorant.errors import ModelFileError
 from majorant.persistence import strict
 from majorant.persistence.strict import Form
 
-# Types of labels and parameters. What is not in native byte order says so ("<", ">").
+# Types of labels and parameters; "<" or ">" marks a byte order that is not native.
 DTYPE = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|object|[<>][iuf][248]|[<>]?U[1-9][0-9]{0,5}")
-# How an entry of each kind is read.
+# The reader of an entry, by the kind of the array.
 READERS: dict[str, Callable[..., Any]] = {
     "b": strict.boolean,
     "i": lambda node, where: strict.integer(node, where, -(2**63), 2**63 - 1),
@@ -42,7 +42,7 @@ def array_node(array: NDArray[Any], what: str) -> dict[str, Any]:
 
 
 def read_array(node: Any, where: str, length: int | None = None) -> NDArray[Any]:
-    """What `array_node` wrote."""
+    """The array that `array_node` wrote."""
     node = strict.keys(node, where, ["dtype", "values"])
     name = strict.text(node["dtype"], f"{where}.dtype")
     if not DTYPE.fullmatch(name):
@@ -71,7 +71,7 @@ def float_array(what: str, length: int | None = None, dtypes: Sequence[str] = ("
 
 
 def _exact(values: list[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
-    """The array, if all values are of that type: none out of range, cut off or rounded."""
+    """The array, if the type holds all values exactly; None if one is out of range, cut off or rounded."""
     try:
         with np.errstate(over="ignore"):
             array = np.array(values, dtype=dtype)
@@ -96,7 +96,7 @@ def pairs_node(indices: NDArray[Any], values: NDArray[Any]) -> list[list[Any]]:
 
 
 def read_pairs(node: Any, where: str, size: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Indices that increase and lie within the size, and their finite values."""
+    """The indices and values that `pairs_node` wrote: increasing, below the size, and finite."""
     nodes = strict.items(node, where)
     if len(nodes) > size:
         raise ModelFileError(f"{where} has {len(nodes)} entries of {size}")
@@ -110,7 +110,7 @@ def read_pairs(node: Any, where: str, size: int) -> tuple[NDArray[np.int64], NDA
                 f"{where}[{position}] must have an index above {last} and below {size}, got "
                 f"{strict.shown(index)}"
             )
-        # Without a call for each of a million numbers.
+        # A call of `finite` for each of a million numbers would take too long.
         values.append(value if type(value) is float else strict.finite(value, f"{where}[{position}]"))
         indices.append(index)
         last = index
@@ -118,7 +118,7 @@ def read_pairs(node: Any, where: str, size: int) -> tuple[NDArray[np.int64], NDA
 
 
 def coef_node(coef: Any) -> dict[str, Any]:
-    """A row of pairs per class; whether the matrix is sparse; its type."""
+    """The type of the coefficients, whether they are sparse, and a row of pairs for each class."""
     dtype = np.dtype(coef.dtype)
     if dtype.name not in ("float64", "float32"):
         raise ModelFileError(f"coef_ must be float64 or float32, got {dtype}")
@@ -134,7 +134,7 @@ def coef_node(coef: Any) -> dict[str, Any]:
     else:
         if coef.size > strict.MAX_ENTRIES:
             raise ModelFileError("coef_ is too large for a file: call sparsify() first")
-        # A zero with a sign is kept, so that nothing whatsoever changes.
+        # Negative zeros are kept, so that the loaded bits are the same.
         rows = [(kept := np.flatnonzero((row != 0.0) | np.signbit(row)), row[kept]) for row in coef]
     if not all(np.isfinite(values).all() for _, values in rows):
         raise ModelFileError("coef_ has values that are not finite")
@@ -142,7 +142,7 @@ def coef_node(coef: Any) -> dict[str, Any]:
 
 
 def read_coef(node: Any, where: str, n_rows: int, n_features: int) -> Any:
-    """What `coef_node` wrote."""
+    """The coefficients that `coef_node` wrote."""
     node = strict.keys(node, where, ["dtype", "sparse", "rows"])
     dtype = np.dtype(strict.one_of(node["dtype"], f"{where}.dtype", ["float64", "float32"]))
     sparse = strict.boolean(node["sparse"], f"{where}.sparse")
@@ -169,9 +169,9 @@ def read_coef(node: Any, where: str, n_rows: int, n_features: int) -> Any:
 
 
 def table(forms_of: Callable[[int], Mapping[str, Form]]) -> Form:
-    """Columns of numbers by their names, written row by row.
+    """The form of a dict of columns of numbers, which is written row by row.
 
-    `forms_of` gives the names and the forms of the columns, by their number.
+    `forms_of` maps the number of columns to their names and forms.
     """
 
     def write(columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""A model as a document of JSON's own types, and back.
+"""Conversion of a model to a document of JSON's own types, and back.
 
 The schema follows from the declared parameters (`majorant.estimators.parameters`) and fitted attributes
-(`majorant.estimators.fitted`), each with the first version of the files that has it. A new one makes a new
-version of the files of its estimator. Every version that was ever written is read: a file of each is kept in
-tests/persistence/models.
+(`majorant.estimators.fitted`), each with the first version of the model files that has it. A new parameter or
+attribute increases the version of the files of its estimator. All versions can be read;
+tests/persistence/models has a file of each.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ESTIMATORS: dict[str, type[SparseSVC | SparseSVCCV]] = {
 
 
 def version_of(kind: type) -> int:
-    """The version of the files of an estimator: that of its latest parameter or attribute."""
+    """The version of the files of an estimator: the largest `since` of its parameters and attributes."""
     attributes = stored_attributes(cv=_is_cv(kind))
     return max([*map(since, declared(kind).values()), *(one.since for one in attributes)])
 
@@ -49,7 +49,7 @@ def _is_cv(kind: type) -> bool:
 def document_of(
     model: SparseSVC | SparseSVCCV | Pipeline, provenance: Provenance | Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """All that there is to write."""
+    """The document of a fitted model."""
     if isinstance(model, Pipeline):
         model = folded(model)
     kind, name = type(model), type(model).__name__
@@ -70,13 +70,13 @@ def document_of(
 
 
 def checksum(document: dict[str, Any]) -> str:
-    """Of everything but the checksum itself: a changed digit is noticed (on purpose, it can be forged)."""
+    """The SHA-256 of the document without its checksum. It reveals damage, not forgery."""
     content = {key: node for key, node in document.items() if key != "sha256"}
     return hashlib.sha256(strict.canonical(content)).hexdigest()
 
 
 def check_document(node: Any) -> dict[str, Any]:
-    """The document, if it is a whole one of a version that is known."""
+    """The document, if it is undamaged, has all its keys, and is of a known version; else an error."""
     if type(node) is not dict or node.get("format") != FORMAT:
         raise ModelFileError(f'it is JSON, but not a model file of majorant (which has "format": "{FORMAT}")')
     version = strict.integer(node.get("version"), "version", 1)
@@ -92,13 +92,8 @@ def check_document(node: Any) -> dict[str, Any]:
     return document
 
 
-def model_of(node: Any) -> SparseSVC | SparseSVCCV:
-    """The fitted estimator that a document describes."""
-    return described_model_of(node)[0]
-
-
-def described_model_of(node: Any) -> tuple[SparseSVC | SparseSVCCV, Provenance | None]:
-    """The fitted estimator that a document describes, and where it comes from."""
+def model_of(node: Any) -> tuple[SparseSVC | SparseSVCCV, Provenance | None]:
+    """The fitted estimator that a document describes, and its provenance."""
     document = check_document(node)
     strict.text(document["majorant"], "majorant")
     provenance = read_provenance(document["provenance"])
@@ -119,13 +114,13 @@ def described_model_of(node: Any) -> tuple[SparseSVC | SparseSVCCV, Provenance |
 
 
 def _check_parameters(model: SparseSVC | SparseSVCCV, otherwise: str) -> None:
-    """What `fit` would say of the parameters, but for those that are known by name only."""
+    """Validate the parameters as `fit` does, except those of which only the name is known."""
     params = {
         key: value
         for key, value in model.get_params(deep=False).items()
         if not isinstance(value, Unavailable)
     }
-    scoring = params.pop("scoring", None)  # which names there are is scikit-learn's, and changes
+    scoring = params.pop("scoring", None)  # the names of scores depend on the version of scikit-learn
     if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
         raise ModelFileError(f"scoring must be a name, got {strict.shown(scoring)}: {otherwise}")
     try:

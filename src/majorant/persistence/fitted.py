@@ -1,7 +1,7 @@
 """Fitted attributes in a model file, each under its own name, as `majorant.estimators.fitted` declares them.
 
-Those that follow from others are not stored: `support_` from the zeros of `coef_`, `converged_` from
-`status_`. A file cannot contradict itself.
+Attributes that follow from others are not stored: `support_` follows from the zeros of `coef_`, `converged_`
+from `status_`. So a file cannot contradict itself.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ WHERE = "fitted"
 
 
 class Size(NamedTuple):
-    """What the sizes of all attributes follow from."""
+    """The numbers from which the sizes of all attributes follow."""
 
     n_rows: int
     """Rows of `coef_`: one for two classes, else one per class."""
@@ -62,7 +62,7 @@ def stored_attributes(*, cv: bool) -> list[Attribute]:
 
 
 def fitted_node(model: Any, *, cv: bool) -> dict[str, Any]:
-    """All attributes that a model file holds, of those that the model has."""
+    """The attributes of the model that a model file holds."""
     size = Size(len(model.intercept_), model.n_features_in_)
     if size.n_features > strict.MAX_ENTRIES:
         raise ModelFileError(f"a model of {size.n_features} features is too large for a file")
@@ -74,14 +74,14 @@ def fitted_node(model: Any, *, cv: bool) -> dict[str, Any]:
 
 
 def read_fitted(node: Any, *, cv: bool, version: int) -> dict[str, Any]:
-    """The attributes, with those that follow from them."""
+    """The attributes in a file, and those that follow from them."""
     known = {one.name: one for one in stored_attributes(cv=cv) if one.since <= version}
     required = [name for name, attribute in known.items() if attribute.required]
     nodes = strict.keys(node, WHERE, required, list(known))
     n_features = SIZE.read(nodes["n_features_in_"], f"{WHERE}.n_features_in_")
     classes = LABELS.read(nodes["classes_"], f"{WHERE}.classes_")
     size = Size(1 if len(classes) == 2 else len(classes), n_features)
-    # `coef_` before all that is as long: a mistake in the number of classes or features is told by it.
+    # `coef_` first, since its messages explain a wrong number of classes or features.
     values = {
         name: _form(known[name], size).read(nodes[name], f"{WHERE}.{name}")
         for name in sorted(nodes, key="coef_".__ne__)
@@ -174,7 +174,7 @@ CALIBRATION = {"method": TEXT, "folds": COUNT}
 
 
 def _calibration(size: Size) -> Form:
-    """A pair of lists for each row of `coef_`: the numbers of a curve."""
+    """The method, the number of folds, and a curve, a pair of lists, for each row of `coef_`."""
     numbers = list_of(FINITE)
     form = record(CALIBRATION | {"curves": list_of(list_of(numbers, 2), size.n_rows)})
 

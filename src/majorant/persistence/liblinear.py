@@ -9,12 +9,12 @@
     0.25
     …
 
-A decision of exactly zero is for the second label, and of several largest ones the first counts. Ours are the
-same with `classes_` reversed (two classes) or as they are, so writing keeps every prediction. A file may have
-its labels in another order; `classes_` are always sorted, since scikit-learn's metrics rely on it. That would
-decide ties differently, and there are many: all rows without a feature that the model uses, where it has no
-bias, or the same one for several classes. So of intercepts that are equal, those that LIBLINEAR prefers are
-made larger by the smallest step there is.
+LIBLINEAR predicts the second label for a decision of exactly zero, and the first of several equal largest
+decisions. So does majorant with `classes_` reversed (two classes) or as they are: writing keeps every
+prediction. A file may have its labels in another order, but `classes_` are always sorted, since
+scikit-learn's metrics rely on it. This would change ties, and there are many: every row without a feature
+that the model uses, if there is no bias, or several classes have the same. So if intercepts are equal, those
+that LIBLINEAR prefers are increased by the smallest possible step.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from majorant.persistence.strict import shown
 from majorant.status import Matrix, Vector
 from majorant.text import DECIMAL, INTEGER
 
-# Which classifiers there are, and the penalty that comes closest.
+# LIBLINEAR's classifiers, with the most similar penalty.
 PENALTIES = {
     "L1R_L2LOSS_SVC": "l1",
     "L2R_L2LOSS_SVC": "l2",
@@ -65,9 +65,9 @@ def to_liblinear(
     model : SparseSVC or SparseSVCCV
         Fitted, with labels that are integers (LIBLINEAR knows no others).
     path : path, optional
-        Where to write it, too.
+        A file to write the text to.
     overwrite : bool, default=True
-        Whether a file that is there already may be replaced.
+        Whether an existing file may be replaced.
 
     Returns
     -------
@@ -122,9 +122,9 @@ def from_liblinear(source: str | os.PathLike[str]) -> SparseSVC:
     Returns
     -------
     SparseSVC
-        With `penalty` "l1" or "l2" as its solver type says, and `fit_intercept` by its bias. The file knows
-        neither its strength (`lam_` is nan) nor how well it has converged. Also of LIBLINEAR's other
-        classifiers (logistic regression, …): `predict` does what theirs does, `fit` would train ours.
+        With `penalty` "l1" or "l2" by the solver type, and `fit_intercept` by the bias. The file contains
+        neither the strength (`lam_` is nan) nor a measure of convergence. LIBLINEAR's other classifiers
+        (logistic regression, …) can be read as well: `predict` is theirs, `fit` would train a `SparseSVC`.
     """
     if isinstance(source, str) and "\n" in source:
         with naming("the LIBLINEAR model"):
@@ -200,14 +200,13 @@ def _weights(body: str, rows: int, columns: int) -> Matrix:
         raise ModelFileError(
             f"it must have {rows} × {columns} weights and has {len(numbers)}: it was cut short, or damaged"
         )
-    # All at once: zeros are written down here, so there may be millions.
+    # All at once: this format contains zeros, so there may be millions of numbers.
     if all(map(DECIMAL.fullmatch, numbers)):
         weights = np.array(list(map(float, numbers)))
         if np.isfinite(weights).all():
             return weights.reshape(rows, columns)
-    return np.array([_number(number) for number in numbers]).reshape(
-        rows, columns
-    )  # which says what is wrong
+    # This raises an error about the first invalid number.
+    return np.array([_number(number) for number in numbers]).reshape(rows, columns)
 
 
 def _fitted(solver_type: str, labels: list[int], weights: Matrix, bias: Vector, intercept: bool) -> SparseSVC:
@@ -224,7 +223,7 @@ def _fitted(solver_type: str, labels: list[int], weights: Matrix, bias: Vector, 
 
 
 def _ordered(beta: Vector, places: NDArray[np.intp]) -> Vector:
-    """Intercepts of which equal ones differ by next to nothing, the first of them in the file the largest."""
+    """The intercepts, with tiny differences between equal ones: the first one in the file is the largest."""
     ordered = beta.copy()
     for value in np.unique(beta):
         group = np.flatnonzero(beta == value)

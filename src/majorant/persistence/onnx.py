@@ -1,10 +1,10 @@
-"""Models in ONNX, for onnxruntime and all that runs it.
+"""Models in ONNX, for onnxruntime.
 
-The graph is made of plain operators, in double precision if the model or the rows are: the operator
-`LinearClassifier` that ONNX has for it knows single precision only, and would decide close calls differently.
+The graph consists of basic operators, in double precision if the model or the rows are: ONNX's operator
+`LinearClassifier` has single precision only, so that some predictions would differ.
 
-    scores = X coef + intercept         of two classes, one score per row
-    label  = classes[scores > 0]        or, of more, classes[argmax scores]
+    scores = X coef + intercept         for two classes, one score per row
+    label  = classes[scores > 0]        for more classes, classes[argmax scores]
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from majorant.files import atomic_write
 from majorant.persistence.store import naming, read_limited
 
 ALIASES: dict[type, str] = {SparseSVC: "MajorantSparseSVC", SparseSVCCV: "MajorantSparseSVCCV"}
-# The operators of a graph, after a cast of the rows where it needs one.
-# The types of labels, by the kind of their array: of a variable, and of a constant. All others are strings.
+# The ONNX types of labels, by the kind of their array: for a variable, and for a constant. Others are
+# strings.
 LABEL_TYPES = {
     "b": ("BooleanTensorType", "BOOL"),
     "i": ("Int64TensorType", "INT64"),
@@ -32,6 +32,7 @@ LABEL_TYPES = {
     "f": ("DoubleTensorType", "DOUBLE"),
 }
 STRINGS = ("StringTensorType", "STRING")
+# The operators of a graph, after a cast of the rows if it is needed.
 TWO_CLASSES = ["MatMul", "Add", "Reshape", "Greater", "Cast", "Gather"]
 MANY_CLASSES = ["MatMul", "Add", "ArgMax", "Gather"]
 
@@ -50,11 +51,11 @@ def to_onnx(
     model : SparseSVC, SparseSVCCV, or a Pipeline with one
         Fitted. X is double precision, unless the model is in single precision.
     path : path, optional
-        Where to write it, too.
+        A file to write the graph to.
     target_opset : int, optional
-        The version of ONNX's operators; by default the latest that skl2onnx knows.
+        The version of ONNX's operators; by default the latest of skl2onnx.
     overwrite : bool, default=True
-        Whether a file that is there already may be replaced.
+        Whether an existing file may be replaced.
 
     Returns
     -------
@@ -76,7 +77,7 @@ def to_onnx(
 
 
 def register_onnx_converters() -> None:
-    """Tell skl2onnx of our estimators, so that its `to_onnx` takes them, also inside a pipeline.
+    """Register the estimators with skl2onnx, whose `to_onnx` then accepts them, also in a pipeline.
 
     >>> import skl2onnx  # doctest: +SKIP
     >>> register_onnx_converters()  # doctest: +SKIP
@@ -91,7 +92,7 @@ def register_onnx_converters() -> None:
 
 
 def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
-    """Declare the outputs: labels and scores as they are, not wrapped into maps as probabilities would be."""
+    """Declare the outputs: arrays of labels and scores (skl2onnx's default is a list of maps)."""
     operator = scope.declare_local_operator(ALIASES[type(model)], model)
     operator.inputs = inputs
     label, scores = _types(operator)
@@ -170,7 +171,7 @@ def _labels(model: Any) -> tuple[int, list[Any]]:
 
     labels, kind = model.classes_.tolist(), model.classes_.dtype.kind
     if kind == "u" and max(labels) >= 2**63:
-        raise MajorantError(f"ONNX's labels are integers of 64 bits with a sign, and {max(labels)} is beyond")
+        raise MajorantError(f"ONNX's labels are signed integers of 64 bits, and {max(labels)} is too large")
     if kind not in LABEL_TYPES:
         labels = [label.encode("utf-8") for label in labels]
     return getattr(TensorProto, LABEL_TYPES.get(kind, STRINGS)[1]), labels
@@ -186,7 +187,7 @@ def from_onnx(source: Any) -> SparseSVC:
     Returns
     -------
     SparseSVC
-        Fitted, so that it predicts; its parameters are the default ones, since a graph does not know them.
+        Fitted, so that it predicts; its parameters are the default ones, since a graph does not contain them.
     """
     if isinstance(source, _model_proto()):
         return _read(source)
@@ -217,14 +218,15 @@ def _read(model: Any) -> SparseSVC:
     if nodes and nodes[0].op_type == "Cast":
         del nodes[0]
     kinds = [node.op_type for node in nodes]
-    if kinds not in (TWO_CLASSES, MANY_CLASSES) or not _is_chain(nodes):
+    chain = all(before.output[0] in after.input for before, after in pairwise(nodes))
+    if kinds not in (TWO_CLASSES, MANY_CLASSES) or not chain:
         raise ModelFileError("it is not the graph of a single majorant model")
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
     try:
         weights, beta, classes = (
             _array(tensors[name]) for name in (nodes[0].input[1], nodes[1].input[1], nodes[-1].input[0])
         )
-    except Exception:  # whatever a tensor that is not one leads to
+    except Exception:  # damaged tensors lead to many types of errors
         raise ModelFileError("its tensors are damaged, or in other files") from None
     columns = 1 if len(classes) == 2 else len(classes)
     fits = weights.ndim == 2 and weights.shape[1] == columns and len(weights) and beta.shape == (columns,)
@@ -237,11 +239,6 @@ def _read(model: Any) -> SparseSVC:
     if not np.isfinite(theta).all():
         raise ModelFileError("its coefficients are not finite")
     return imported_classifier(SparseSVC().penalty, classes, theta, weights.dtype, fit_intercept=True)
-
-
-def _is_chain(nodes: list[Any]) -> bool:
-    """Whether each operator works on what the last one left."""
-    return all(before.output[0] in after.input for before, after in pairwise(nodes))
 
 
 def _array(tensor: Any) -> Any:

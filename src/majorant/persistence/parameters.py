@@ -1,10 +1,10 @@
 """Constructor parameters in a model file.
 
-None, truth values, numbers, strings and lists stand for themselves. Anything else is an object with one key,
-which says what it is: ``{"potential": {"name": "welsch", "settings": {"lam": 0.1, "delta": 0.01}}}``. Loading
-looks names up, in the registries of potentials and solvers and in two short lists here; it imports nothing
-and calls nothing else. What cannot be written down (a function, a splitter, a potential that is not
-registered) is kept by its name: the model predicts, and `fit` says what has to be set again.
+None, truth values, numbers, strings and lists are written as they are. Anything else is an object with one
+key, its kind: ``{"potential": {"name": "welsch", "settings": {"lam": 0.1, "delta": 0.01}}}``. Loading looks
+names up in the registries of potentials and solvers and in two short lists here; it imports nothing and calls
+nothing else. If a value cannot be stored (a function, a splitter, a potential that is not registered), its
+name is: the model predicts, and `fit` says which parameter has to be set again.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ FUNCTIONS = {function.__name__: function for function in (memory_gradient, gradi
 
 @dataclass(frozen=True)
 class Unavailable:
-    """Stands for a parameter that a model file knows by name only.
+    """A parameter of which the model file has only the name.
 
-    The model predicts as ever; `fit` refuses, until the parameter is set (`set_params`) to what it was.
+    The model predicts; `fit` raises an error until the parameter is set again (`set_params`).
     """
 
     name: str
-    """What it was, e.g. a class with its module."""
+    """The name of the original value, e.g. a class with its module."""
     node: str
-    """What the file says, which `save_model` writes again."""
+    """The text in the file, which `save_model` writes again."""
 
     def __repr__(self) -> str:
-        return f"<{self.name}, of which the model file has only the name: set it anew>"
+        return f"<{self.name}, of which the model file has only the name: set it again>"
 
 
 def parameter_node(value: Any, depth: int = strict.DEPTH) -> Any:
-    """A parameter, written down."""
+    """The node of a parameter."""
     if isinstance(value, Unavailable):
         return json.loads(value.node)
     with suppress(TypeError):
@@ -63,7 +63,7 @@ def parameter_node(value: Any, depth: int = strict.DEPTH) -> Any:
 
 
 def read_parameter(node: Any, where: str, depth: int = strict.DEPTH) -> Any:
-    """What `parameter_node` wrote."""
+    """The parameter that `parameter_node` wrote."""
     if node is None or type(node) in (bool, int, float, str):
         return node
     if not depth:
@@ -78,11 +78,11 @@ def read_parameter(node: Any, where: str, depth: int = strict.DEPTH) -> Any:
     return KINDS[tag].read(payload, f"{where}.{tag}", depth - 1)
 
 
-# Kinds: `write` answers with None if the value is not of its kind -------------------------------------------
+# Kinds: `write` returns None if the value is not of its kind -----------------------------------------------
 
 
 class Kind(NamedTuple):
-    """How a parameter of one kind is written and read, with the depth to which others may be inside."""
+    """The functions that write and read a parameter of one kind; the last argument limits the nesting."""
 
     write: Callable[[Any, int], Any]
     read: Callable[[Any, str, int], Any]
@@ -129,7 +129,7 @@ def _settings(value: Any, depth: int) -> dict[str, Any] | None:
 
 
 def _made(kind: type, node: Any, where: str, depth: int, whole: Any) -> Any:
-    """An object of a known kind by its settings."""
+    """An object of a known class with these settings."""
     names = [field.name for field in fields(kind)] if is_dataclass(kind) else []
     entries = strict.keys(node, f"{where}.settings", names)
     settings = {name: read_parameter(entries[name], f"{where}.settings.{name}", depth) for name in names}
@@ -137,7 +137,7 @@ def _made(kind: type, node: Any, where: str, depth: int, whole: Any) -> Any:
         return Unavailable(f"{kind.__name__} with {missing[0].name}", json.dumps(whole))
     try:
         return kind(**settings)
-    except Exception as error:  # of whatever kind: a registered class may be anybody's
+    except Exception as error:  # any error, since a registered class may be a user's
         raise ModelFileError(f"{where} cannot be a {kind.__name__}: {error}") from None
 
 
@@ -164,7 +164,7 @@ def _registered(tag: str, kind: type[Potential] | type[Solver]) -> Kind:
 
 def _read_joint(node: Any, where: str, depth: int) -> Any:
     strict.one_of(node, where, [Newton.name])
-    return Newton()  # files of before joint problems had the same solver as others
+    return Newton()  # older files, in which joint problems had a solver of their own
 
 
 RANDOM_STATE = record(
@@ -191,10 +191,10 @@ def _read_random_state(node: Any, where: str, depth: int) -> Any:
 
 
 def _never(value: Any, depth: int) -> None:
-    """Of a kind that is not written, or not by its value alone."""
+    """The `write` of a kind that `parameter_node` writes without it, or that is only read."""
 
 
-# In the order in which a value is tried.
+# The kinds, in the order in which `parameter_node` tries them.
 KINDS: dict[str, Kind] = {
     "tuple": Kind(_write_tuple, _read_tuple),
     "dict": Kind(_write_dict, _read_dict),

@@ -1,4 +1,4 @@
-"""A pipeline of scalers and a classifier as one classifier, for X as the pipeline takes it."""
+"""A pipeline of scalers and a classifier as one classifier for the unscaled features."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from majorant.estimators.parameters import ProblemParameters, declared
 
 
 def folded(pipeline: Pipeline) -> SparseSVC | SparseSVCCV:
-    """The last step of a pipeline with the scalers before it taken into its coefficients.
+    """The last step of a pipeline, with coefficients that include the scalers before it.
 
-    A `StandardScaler` is what ``standardize=True`` means, as long as there is an intercept: all claims of the
-    model stay true. Of other scalers only the predictions are kept, since the penalty was in other units.
+    A `StandardScaler` is equivalent to ``standardize=True`` if there is an intercept: all attributes of the
+    model remain true. With other scalers only the predictions do, since the penalty was in other units.
     """
     check_is_fitted(pipeline)
     *scalers, model = [step for _, step in pipeline.steps if step not in (None, "passthrough")]
@@ -58,7 +58,7 @@ def folded(pipeline: Pipeline) -> SparseSVC | SparseSVCCV:
 
 
 def _affine(scaler: Any) -> tuple[NDArray[np.float64] | float, NDArray[np.float64] | float]:
-    """The factor of every feature and what is added after it."""
+    """The factor of every feature, and the number that is added to the product."""
     if type(scaler) is MinMaxScaler and not scaler.clip:
         return scaler.scale_, scaler.min_
     centre = {StandardScaler: "mean_", MaxAbsScaler: "", RobustScaler: "center_"}
@@ -68,6 +68,6 @@ def _affine(scaler: Any) -> tuple[NDArray[np.float64] | float, NDArray[np.float6
             "save its last step, model[-1]"
         )
     slope = 1.0 if scaler.scale_ is None else 1.0 / scaler.scale_
-    # A StandardScaler that does not centre knows the mean all the same.
+    # A StandardScaler that does not centre has a mean as well.
     centred = getattr(scaler, "with_mean", getattr(scaler, "with_centering", False))
     return slope, (-slope * getattr(scaler, centre[type(scaler)]) if centred else 0.0)

@@ -1,4 +1,4 @@
-"""Where a model comes from: what a reader of the file needs to train it again."""
+"""The provenance of a model: the data, the command and the packages that are needed to train it again."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ PACKAGES = ("majorant", "numpy", "scipy", "scikit-learn")
 
 @dataclass(frozen=True)
 class Provenance:
-    """Which data, which programs, and how good the result was.
+    """The data, the programs and the result of a training.
 
-    All fields may be left out. `Provenance.of` fills in what a fitted model and the data it was trained on
-    know.
+    All fields are optional. `Provenance.of` fills in what follows from a fitted model and its data.
     """
 
     source: str | None = None
     """The data: a file or a name, as the user gave it."""
     sha256: str | None = None
-    """Of the data."""
+    """The SHA-256 of the data."""
     n_rows: int | None = None
-    """How many rows the model was trained on."""
+    """The number of training rows."""
     objective: float | None = None
     """Φ at the coefficients."""
     certificate: str | None = None
@@ -38,18 +37,18 @@ class Provenance:
     command: Sequence[str] | None = None
     """The command line that trained the model."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Of the packages that it was trained with."""
+    """The versions of the packages."""
     standardized: bool | None = None
     """Whether the features were divided by their standard deviations while training. The coefficients are
     for the features as they are; the objective and the certificate are of the scaled problem."""
     label_column: str | None = None
-    """The column of the data that the labels came from, where columns have names."""
+    """The name of the column of the labels, if the columns have names."""
     deviations: Sequence[float] | None = None
-    """By what the features in use (`support_`) were divided while training, if they were: their standard
-    deviations. Times these, coefficients can be compared."""
+    """The standard deviations of the features in use (`support_`), if features were divided by these while
+    training. Coefficients times deviations can be compared."""
     more: Mapping[str, Any] = field(default_factory=dict)
-    """What else there is to tell, by names that are none of the above: strings, finite numbers, truth values,
-    None, and lists and dicts of these."""
+    """Further facts, by names that are no fields: strings, finite numbers, truth values, None, and lists and
+    dicts of these."""
 
     @classmethod
     def of(
@@ -61,21 +60,21 @@ class Provenance:
         standardized: bool | None = None,
         deviations: Sequence[float] | None = None,
     ) -> Self:
-        """What can be known of a model.
+        """The provenance of a model that was just fitted.
 
         Parameters
         ----------
         model : SparseSVC or SparseSVCCV
-            Fitted here and now: the versions are those of the packages installed.
+            Fitted in this process: the versions are those of the installed packages.
         data : Data, optional
-            What it was trained on (`majorant.datasets`).
+            The training data (`majorant.datasets`).
         command : sequence of str, optional
             The command line.
         standardized : bool, optional
             Whether the features were divided by their standard deviations while training. By default, whether
             the model has ``standardize=True``.
         deviations : sequence of float, optional
-            These, of the features in use.
+            The deviations of the features in use.
         """
         certificate = None
         if hasattr(model, "stationarity_"):
@@ -94,10 +93,10 @@ class Provenance:
         )
 
     def facts(self) -> dict[str, str]:
-        """All that is known, in words: the name of each fact, and the fact.
+        """All known facts in words, by name.
 
-        The texts are as they were given, so they may hold anything: `majorant.text.printable` makes them safe
-        to show.
+        The texts are not checked, and may contain control characters: `majorant.text.printable` makes them
+        safe to print.
         """
         scaled = " (of the scaled problem)" if self.standardized else ""
         known = {
@@ -136,11 +135,11 @@ def _version(package: str) -> str | None:
         return None
 
 
-# In a file: an object with the fields that are known, and beside them what else there is ------------------
+# In a file: an object with the fields that are known, and further facts -----------------------------------
 
 
 def provenance_node(provenance: Provenance | Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A record, or a dict with its fields and others, written down."""
+    """The node of a provenance, or of a dict with its fields and further facts."""
     if provenance is None:
         return None
     if isinstance(provenance, Provenance):
@@ -166,7 +165,7 @@ def _known(provenance: Provenance) -> dict[str, Any]:
 
 
 def read_provenance(node: Any) -> Provenance | None:
-    """What `provenance_node` wrote."""
+    """The provenance that `provenance_node` wrote."""
     if node is None:
         return None
     if type(node) is not dict or _depth(node) > strict.DEPTH + 1:

@@ -1,7 +1,4 @@
-"""Models in files: `save_model`, `load_model`, and `load_any`, which reads other formats as well.
-
-Which format a file has is told by its first bytes.
-"""
+"""`save_model`, `load_model`, and `load_any`, which recognises other formats by the first bytes of a file."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from majorant.errors import ModelFileError
 from majorant.estimators import SparseSVC, SparseSVCCV
 from majorant.files import atomic_write, check_writable
 from majorant.persistence import strict
-from majorant.persistence.document import check_document, described_model_of, document_of
+from majorant.persistence.document import check_document, document_of, model_of
 from majorant.persistence.provenance import Provenance, read_provenance
 
 if TYPE_CHECKING:
@@ -24,11 +21,11 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["majorant", "liblinear", "onnx"]
 
 LIBLINEAR_HEAD = b"solver_type "
-# How a protobuf message of the type ModelProto begins: its field 1, the version of the format, a number below
-# 128; then one of the fields 2 to 8 or 14, which are the producer, the domain, the graph, the operators, ….
+# A protobuf message of the type ModelProto begins with field 1, the version of the format, a number below
+# 128; then comes one of the fields 2 to 8 or 14: the producer, the domain, the graph, the operators, ….
 _ONNX_FIRST, _ONNX_SECOND = 0x08, (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72)
 _LONGEST_HEAD = 4096
-# What is said of files that are not ours, by their first bytes.
+# Error messages for files of other formats, by their first bytes.
 _OTHER_FILES: dict[tuple[bytes, ...], str] = {
     (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"): (
         "this is a pickle, which can run any program when it is loaded; majorant does not load pickles: "
@@ -49,24 +46,24 @@ def save_model(
     provenance: Provenance | Mapping[str, Any] | None = None,
     overwrite: bool = True,
 ) -> None:
-    """Write a fitted model to a file: JSON, which is readable and cannot contain a program.
+    """Write a fitted model to a file: JSON, which people can read, and which cannot contain a program.
 
-    The file is replaced whole: whatever happens meanwhile, there is the old one or the new one. The same
-    model makes the same bytes. docs/models.md describes every field.
+    After an error there is either the old file or the whole new one. The same model gives the same bytes.
+    docs/models.md describes every field.
 
     Parameters
     ----------
     model : SparseSVC, SparseSVCCV or Pipeline
-        Fitted. Callbacks are not kept. A pipeline of scalers (`StandardScaler`, `MaxAbsScaler`,
-        `MinMaxScaler`, `RobustScaler`) and one of ours becomes one model for unscaled features; with other
+        Fitted. Callbacks are not saved. A pipeline of scalers (`StandardScaler`, `MaxAbsScaler`,
+        `MinMaxScaler`, `RobustScaler`) and a model becomes one model for unscaled features; with other
         scalers than `StandardScaler`, the model predicts, but has no certificate.
     path : path
-        Any name; ``.json`` lets editors know what it is.
+        Any name; editors recognise ``.json``.
     provenance : Provenance or dict, optional
-        Where the model comes from, e.g. ``Provenance.of(model, data)``; a dict is taken for its fields, and
-        for what else there is to tell.
+        Where the model comes from, e.g. ``Provenance.of(model, data)``; a dict of its fields and further
+        facts.
     overwrite : bool, default=True
-        Whether a file that is there already may be replaced.
+        Whether an existing file may be replaced.
 
     Examples
     --------
@@ -94,8 +91,8 @@ def save_model(
 def load_model(path: str | os.PathLike[str]) -> SparseSVC | SparseSVCCV:
     """Read a model that `save_model` wrote; it predicts the same, bit for bit.
 
-    Nothing in the file is executed. A potential or solver of your own is found again if its class is defined
-    before; otherwise the model predicts, and `fit` says what is missing.
+    Nothing in the file is executed. A potential or solver of your own is loaded if its class is already
+    defined; otherwise the model predicts, and `fit` says what is missing.
 
     Parameters
     ----------
@@ -104,7 +101,7 @@ def load_model(path: str | os.PathLike[str]) -> SparseSVC | SparseSVCCV:
     Returns
     -------
     SparseSVC or SparseSVCCV
-        Fitted, as it was.
+        Fitted, with the saved parameters and attributes.
 
     Raises
     ------
@@ -116,7 +113,7 @@ def load_model(path: str | os.PathLike[str]) -> SparseSVC | SparseSVCCV:
 
 
 def load_provenance(path: str | os.PathLike[str]) -> Provenance | None:
-    """Where the model of a file comes from, as far as `save_model` was told.
+    """The provenance of the model in a file, as given to `save_model`.
 
     Parameters
     ----------
@@ -131,7 +128,7 @@ def load_provenance(path: str | os.PathLike[str]) -> Provenance | None:
 
 
 def kind_of(path: str | os.PathLike[str]) -> Kind | None:
-    """Of which format a model file seems to be.
+    """The format of a model file, by its first bytes.
 
     Parameters
     ----------
@@ -140,8 +137,8 @@ def kind_of(path: str | os.PathLike[str]) -> Kind | None:
     Returns
     -------
     {"majorant", "liblinear", "onnx"} or None
-        By the first bytes, whatever the name is: JSON, LIBLINEAR's text, a graph of ONNX. None for anything
-        else, also for what cannot be read; `load_any` says what is wrong with it.
+        JSON, LIBLINEAR's text, or an ONNX graph. None for other files and for files that cannot be read;
+        `load_any` says what is wrong with them.
     """
     try:
         with open(path, "rb") as file:
@@ -156,7 +153,7 @@ def load_any(path: str | os.PathLike[str]) -> SparseSVC | SparseSVCCV:
     Parameters
     ----------
     path : path or "-"
-        Read once, from its beginning to its end: it may be a pipe; "-" is standard input.
+        The file, which may be a pipe, since it is read once; "-" is standard input.
 
     Returns
     -------
@@ -172,7 +169,7 @@ def load_any(path: str | os.PathLike[str]) -> SparseSVC | SparseSVCCV:
 
 
 def load_described(path: str | os.PathLike[str]) -> tuple[SparseSVC | SparseSVCCV, Provenance | None]:
-    """What `load_any` reads, and where it comes from as far as the file says; still read once."""
+    """The model that `load_any` returns, and its provenance if the file has one; the file is read once."""
     from majorant.persistence import liblinear, onnx
 
     with naming(path):
@@ -187,9 +184,9 @@ def load_described(path: str | os.PathLike[str]) -> tuple[SparseSVC | SparseSVCC
 
 
 def _described_model(data: bytes) -> tuple[SparseSVC | SparseSVCCV, Provenance | None]:
-    """The model of the content of a file, and where it comes from."""
+    """The model in the content of a file, and its provenance."""
     with strict.many_small_lists():
-        return described_model_of(_parsed(data))
+        return model_of(_parsed(data))
 
 
 def _parsed(data: bytes) -> Any:
@@ -205,7 +202,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def kind_of_bytes(data: bytes) -> Kind | None:
-    """Of which format a model file seems to be, by its content or the beginning of its content."""
+    """The format of a model file, by its content or the beginning of its content."""
     head = data[:_LONGEST_HEAD]
     if head.startswith(LIBLINEAR_HEAD):
         return "liblinear"
@@ -216,7 +213,7 @@ def kind_of_bytes(data: bytes) -> Kind | None:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let errors about the content of a file begin with its name."""
+    """Prefix errors about the content of a file with its name."""
     name = "<stdin>" if os.fspath(path) == "-" else os.fspath(path)
     try:
         yield
@@ -229,7 +226,7 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def read_limited(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file that is not larger than model files are; "-" is standard input."""
+    """The content of a file of at most MAX_BYTES; "-" is standard input."""
     try:
         if os.fspath(path) == "-":
             data = sys.stdin.buffer.read(strict.MAX_BYTES + 1)

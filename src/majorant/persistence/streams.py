@@ -1,4 +1,4 @@
-"""What `partial_fit` remembers, in a model file: after loading, a stream goes on as if nothing had been."""
+"""The state of `partial_fit` in a model file, so that a loaded model continues its stream exactly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from majorant.persistence.arrays import float_array
 from majorant.persistence.strict import BIT, COUNT, NUMBER, UINT32, Form, list_of, record
 from majorant.solvers import SGD, Adam, Descent, DescentState, Momentum
 
-# What the update rule of each solver remembers of the steps before: arrays of the size of θ, and counts.
+# The memory of each solver's update rule: the names of arrays of the size of θ, and of counts.
 MEMORIES: dict[type, tuple[Sequence[str], Sequence[str]]] = {
     SGD: ((), ()),
     Momentum: (("m",), ()),
@@ -20,7 +20,7 @@ MEMORIES: dict[type, tuple[Sequence[str], Sequence[str]]] = {
 
 
 def stream_node(stream: Sequence[Descent] | None) -> list[Any] | None:
-    """The descent of every problem; None if there is none, or one by a solver that is not known here."""
+    """The descents of all problems; None if there are none, or their solver is not in MEMORIES."""
     if not stream or type(stream[0].solver) not in MEMORIES:
         return None
     form = _descent(stream[0].solver)
@@ -28,7 +28,7 @@ def stream_node(stream: Sequence[Descent] | None) -> list[Any] | None:
 
 
 def read_stream(node: Any, solver: Any, n_problems: int, size: int) -> list[Descent] | None:
-    """What `stream_node` wrote; without a solver that is known, a stream begins anew at the coefficients."""
+    """The descents that `stream_node` wrote; None, so that a new stream starts, if the solver is unknown."""
     if node is None:
         return None
     nodes = strict.items(node, "stream", n_problems)
@@ -39,7 +39,7 @@ def read_stream(node: Any, solver: Any, n_problems: int, size: int) -> list[Desc
 
 
 def _descent(solver: Any, size: int | None = None) -> Form:
-    """The state of a descent by that solver, for a θ of that size."""
+    """The form of the state of a descent by this solver, for θ of that size."""
     arrays, counts = MEMORIES[type(solver)]
     memory = {name: float_array(name, size) for name in arrays} | dict.fromkeys(counts, COUNT)
     return record(

@@ -1,11 +1,11 @@
-"""JSON without its liberties: what is read is UTF-8, has every key once, and no number but finite ones.
+"""Strict JSON: UTF-8, each key once, and only finite numbers.
 
-The functions below ask a node for what it must be and answer with it, or raise a `ModelFileError` that says
-where the file differs. Sizes are looked at before anything is allocated by them.
+The functions below return a node if it has the required type and content; otherwise they raise a
+`ModelFileError` that says where the file differs. Sizes are checked before memory is allocated.
 
-msgspec cannot replace this file: its decoder keeps the last of two equal keys, accepts integers of any number
-of digits, and names no line in its messages. The checksum needs the plain tree in any case. Most checks
-depend on other fields (lengths, types of numpy, registered classes), which its schemas cannot express.
+msgspec cannot replace this module: its decoder keeps the last of two equal keys, accepts integers of any
+length, and its messages name no line. The checksum needs a tree of plain objects in any case. Most checks
+depend on other fields (lengths, types of numpy, registered classes), which msgspec's schemas cannot express.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ from majorant.text import first_duplicate
 
 # The largest file that is read or written: 10 million coefficients or more.
 MAX_BYTES = 2**29
-# The largest array that a number in a file can call for without bringing its entries: 2 GiB of float64.
+# The largest array whose size, but not its entries, is in the file: 2 GiB of float64.
 MAX_ENTRIES = 2**28
-# The largest array whose entries are in the file: strings all take as much as their type says.
+# The largest array whose entries are in the file: every string takes the size of the longest.
 MAX_ARRAY_BYTES = 2**28
-# As many digits as the largest uint64 has, and a sign.
+# The digits of the largest uint64, and a sign.
 MAX_DIGITS = 21
-# Lists and objects within each other, where a file may have any.
+# The deepest nesting of lists and objects in parameters and provenance.
 DEPTH = 8
-# A list that is longer than this, written down, has a line for every entry.
+# A list whose text is longer than this has a line for every entry.
 LINE = 100
 
 T = TypeVar("T")
 
-# All digits alike, and both letters for powers of ten.
+# Replaces every digit by 0, and E by e.
 _SHAPE = bytes.maketrans(b"123456789E", b"000000000e")
-# In that shape, and with what can follow a number: a checksum within quotes often has an e and three digits.
+# A power of three digits or more, followed by the end of a number: checksums often contain e and three
+# digits.
 _LARGE_POWER = re.compile(rb"e\+?000+(?:[\s,\]}]|\Z)")
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -50,9 +51,9 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 @contextmanager
 def many_small_lists() -> Iterator[None]:
-    """Spare Python's garbage collector from looking again and again at a list for every coefficient.
+    """Turn Python's garbage collector off while many small lists are created, none of which is garbage.
 
-    None of them is garbage, and it took as long as reading them.
+    Its repeated passes took as long as reading the lists.
     """
     if not gc.isenabled():
         yield
@@ -65,21 +66,21 @@ def many_small_lists() -> Iterator[None]:
 
 
 def render(document: dict[str, Any]) -> bytes:
-    """The text of a document, a line for everything that a reader of a diff wants to see by itself."""
-    # What is no character (half of a surrogate pair in a label) gets the escape that JSON has for it.
+    """The text of a document, with line breaks that make a diff readable."""
+    # Half of a surrogate pair in a label is no character; it is written as JSON's escape.
     return ("".join(_pieces(document, "\n")) + "\n").encode("utf-8", errors="backslashreplace")
 
 
 def canonical(document: dict[str, Any]) -> bytes:
-    """The bytes that a checksum is made of: independent of the order of keys and of white space."""
+    """The bytes whose checksum is stored: they do not depend on the order of keys and on white space."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 def plain(value: Any, depth: int = DEPTH) -> Any:
-    """The same value by JSON's own types; a TypeError if it has none.
+    """The value as JSON's own types; a TypeError if that is not possible.
 
-    That is None, strings, truth values, integers and finite numbers, also those of numpy; and, `depth` levels
-    deep, lists, tuples and dicts with strings as keys.
+    Possible are None, strings, truth values, integers and finite numbers, also those of numpy; and, `depth`
+    levels deep, lists, tuples and dicts with strings as keys.
     """
     if value is None or isinstance(value, str):
         return value if value is None else str(value)
@@ -93,7 +94,7 @@ def plain(value: Any, depth: int = DEPTH) -> Any:
         return {str(key): plain(entry, depth - 1) for key, entry in value.items()}
     if depth and isinstance(value, list | tuple):
         return [plain(entry, depth - 1) for entry in value]
-    raise TypeError(f"{shown(value)} cannot be written down")
+    raise TypeError(f"{shown(value)} has no equivalent in JSON")
 
 
 def _pieces(node: Any, newline: str) -> Sequence[str]:
@@ -121,8 +122,11 @@ def _fits_a_line(node: list[Any]) -> bool:
 
 
 def _rows_of_numbers(node: list[Any], newline: str) -> str | None:
-    """Lists of numbers, a line each: the bulk of a file, in one go."""
-    # A glance at the first ones: to write down in vain what may be a million coefficients takes seconds.
+    """The text of a list of lists of numbers, one list per line; None for other lists.
+
+    These lists are most of a file, so they are encoded in one call.
+    """
+    # Checks the first entries only, since encoding a million coefficients in vain takes seconds.
     if not all(isinstance(row, list) and row and not isinstance(row[0], list) for row in node[:LINE]):
         return None
     text = _encode(node)
@@ -132,7 +136,7 @@ def _rows_of_numbers(node: list[Any], newline: str) -> str | None:
 
 
 def parse(data: bytes) -> Any:
-    """The document that a text stands for."""
+    """The document of a text in UTF-8."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -153,9 +157,9 @@ def parse(data: bytes) -> Any:
 
 
 def _has_long_numbers(data: bytes) -> bool:
-    """Whether a number may be there that is beyond its type.
+    """Whether the text may contain a number that exceeds its type.
 
-    All others json reads the same without our help, in half the time.
+    Otherwise json needs no parsing functions of ours, which double its time.
     """
     shape = data.translate(_SHAPE)
     return b"0" * MAX_DIGITS in shape or _LARGE_POWER.search(shape) is not None
@@ -189,13 +193,13 @@ def _constant(text: str) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A value as a message can show it, however long it is."""
+    """A value in a message, shortened if it is long."""
     text = ascii(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _expect(node: Any, kinds: type | tuple[type, ...], where: str, what: str) -> None:
-    # By `type`, not `isinstance`: True is no integer here.
+    # By `type`, not `isinstance`, since True is no integer here.
     if type(node) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
         raise ModelFileError(f"{where} must be {what}, got {shown(node)}")
 
@@ -261,7 +265,7 @@ def number(node: Any, where: str) -> float:
 
 
 def number_node(value: Any) -> float | str | None:
-    """What `number` reads."""
+    """The node that `number` reads."""
     number = float(value)
     if math.isfinite(number):
         return number
@@ -277,12 +281,12 @@ def each(read: Callable[..., T], nodes: list[Any], where: str) -> list[T]:
 
 
 class Form(NamedTuple):
-    """Two functions, each the inverse of the other."""
+    """A pair of functions that write and read values of one kind."""
 
     write: Callable[[Any], Any]
-    """From a value to a node of JSON's own types."""
+    """Value ↦ node of JSON's own types."""
     read: Callable[[Any, str], Any]
-    """From a node, and where it is, to the value; or a `ModelFileError`."""
+    """(node, its place in the document) ↦ value; raises a `ModelFileError`."""
 
     def converted(self, before: Callable[[Any], Any], after: Callable[[Any], Any]) -> Form:
         """The form of values that are converted before they are written, and after they are read."""
@@ -320,5 +324,5 @@ FINITE = Form(float, finite)
 TEXT = Form(str, text)
 BIT = integer_between(0, 1)
 UINT32 = integer_between(0, 2**32 - 1)
-# Of the fields of a dataclass, by their annotation.
+# The forms of the fields of a dataclass, by their annotation.
 BY_ANNOTATION = {"int": COUNT, "float": NUMBER}

@@ -29,7 +29,7 @@ from majorant.reporting.text import plain_text
 from majorant.rows.sources import ArraySource, FunctionSource, Source
 from majorant.status import History, Vector
 
-# What sources are called that nobody has named.
+# The names of sources without a name of their own.
 UNNAMED = {source.name for source in (Source, FunctionSource, ArraySource)}
 
 
@@ -43,7 +43,7 @@ class ScoredRows:
     decision: NDArray[Any]
     """w·x + β: (n_rows,) for two classes, (n_rows, n_classes) for more."""
     role: str
-    """"training", "test", or "given": rows of which it is not known that the model was trained on them."""
+    """"training", "test", or "given" (it is not known whether the model was trained on these rows)."""
     row_names: Sequence[Any] | None = None
     """The index of a data frame, unless that only counts the rows."""
 
@@ -65,7 +65,7 @@ class ScoredRows:
 
 @dataclass(frozen=True, eq=False)
 class AskedScore:
-    """The score that a search or a cross-validation was to maximise."""
+    """The score that a search or a cross-validation maximised."""
 
     name: str
     scorer: Any
@@ -73,9 +73,9 @@ class AskedScore:
     model: SparseSVC | SparseSVCCV
 
     def value(self, rows: ScoredRows) -> float:
-        """The score of the model on these rows; nan if the scorer cannot tell."""
+        """The score of the model on these rows; nan if the scorer fails."""
         model, X = self.model, rows.X
-        if isinstance(X, Source):  # as in a cross-validation on a source, the decisions are the rows
+        if isinstance(X, Source):  # as in a cross-validation on a source, the scorer gets the decisions
             theta = np.column_stack([copy(model).densify().coef_, model.intercept_])
             model, X = PrecomputedDecision(model.classes_, theta), rows.decision
         try:
@@ -83,7 +83,7 @@ class AskedScore:
                 warnings.simplefilter("ignore")
                 return float(self.scorer(model, X, self.model.classes_[rows.codes]))
         except (ValueError, TypeError, AttributeError):
-            return math.nan  # such as a scorer for other labels, or with arguments of its own
+            return math.nan  # for example a scorer for other labels, or with further arguments
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class ReportContext:
     steps: tuple[str, ...]
     """The transformers before the model, in a pipeline."""
     data_name: str | None = None
-    """What the rows are called."""
+    """The name of the data."""
     standardized: bool = False
     """Whether the pipeline gives the model standardised features."""
     search: Any = None
@@ -124,12 +124,12 @@ class ReportContext:
 
     @property
     def asked(self) -> AskedScore | None:
-        """The score that the search, or else the cross-validation, was to maximise, if one was named."""
+        """The score that the search, or else the cross-validation, maximised, if one was given."""
         scoring, scorer = getattr(self.search, "scoring", None), getattr(self.search, "scorer_", None)
         if scoring is None:
             scoring = getattr(self.model, "scoring", None)
             scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
-        if isinstance(scorer, dict):  # several, of which `refit` names one
+        if isinstance(scorer, dict):  # several scorers, of which `refit` names one
             scoring = self.search.refit
             scorer = scorer.get(scoring) if isinstance(scoring, str) else None
         if scorer is None:
@@ -206,7 +206,7 @@ def make_context(
 
 
 def _parts(model: Any) -> tuple[Any, Pipeline | None, Any]:
-    """The classifier, what goes before it in a pipeline, and the search that found it."""
+    """The classifier, the steps before it in a pipeline, and the search that found it."""
     if isinstance(model, SparseSVC | SparseSVCCV):
         return model, None, None
     if isinstance(model, Pipeline):
@@ -222,19 +222,19 @@ def _parts(model: Any) -> tuple[Any, Pipeline | None, Any]:
             "refit=True before report"
         )
     raise MajorantError(
-        "a report is about a fitted SparseSVC or SparseSVCCV, a pipeline that ends in one, or a search for "
-        f"the best of them, not about an object of type {type(model).__name__}"
+        "a report needs a fitted SparseSVC or SparseSVCCV, a pipeline that ends in one, or a search for the "
+        f"best of these, not an object of type {type(model).__name__}"
     )
 
 
 def _standardizes(before: Pipeline) -> bool:
-    """Whether a StandardScaler gives the features; a selection after it keeps their scale."""
+    """Whether a StandardScaler scales the features; a selection after it keeps their scale."""
     steps = [step for _, step in before.steps if not hasattr(step, "get_support")]
     return bool(steps) and isinstance(steps[-1], StandardScaler) and bool(steps[-1].with_std)
 
 
 def _names(last: Any, before: Pipeline | None, given: Any) -> Sequence[Any]:
-    """The names of the model's features, in a pipeline those that its transformers give."""
+    """The names of the model's features; in a pipeline, those that its transformers return."""
     n_features = last.n_features_in_
     if isinstance(given, str):
         raise MajorantError("feature_names must be a list of names, not one string")
@@ -245,7 +245,7 @@ def _names(last: Any, before: Pipeline | None, given: Any) -> Sequence[Any]:
             )
         except (AttributeError, ValueError, TypeError) as error:
             raise MajorantError(
-                "the pipeline does not tell the names of its features ("
+                "the pipeline does not know the names of its features ("
                 f"{_sentence(error)}): transform the rows first and report on its last step"
             ) from None
     if given is None:
@@ -281,9 +281,7 @@ def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str, role:
     except (ValueError, TypeError) as error:
         raise MajorantError(f"X{suffix} or y{suffix} does not suit the model: {_sentence(error)}") from None
     if len(labels) != len(decision):
-        raise MajorantError(
-            f"X{suffix} has {len(decision)} rows and y{suffix} {len(labels)} labels: they must be as many"
-        )
+        raise MajorantError(f"X{suffix} has {len(decision)} rows, but y{suffix} has {len(labels)} labels")
     codes = _codes(labels, last.classes_, f"y{suffix}")
     return ScoredRows(X, codes, decision, role, row_names)
 

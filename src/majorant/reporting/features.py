@@ -1,7 +1,7 @@
-"""What the rows say about the features: values by class, and correlations with features that are left out.
+"""The values of features by class, and their correlations with features that the model does not use.
 
-This takes one pass over the blocks of X. Values and correlations are those of at most `MOST_ROWS` rows,
-evenly chosen, so that the pass costs little more than reading.
+`survey_features` makes one pass over the blocks of X. Values and correlations are those of at most
+`MOST_ROWS` rows, evenly spaced, so that the pass takes little longer than reading.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from majorant.rows.sources import Source
 from majorant.rows.stream import read_blocks
 from majorant.status import Matrix, Vector
 
-# Features whose correlations are computed: the largest effects.
+# The most features whose correlations are computed, those with the largest effects.
 MOST_FEATURES = 25
-# Rows that values and correlations are of. With 20,000 rows, the standard error of a correlation is 0.007.
+# The most rows for values and correlations. With 20,000 rows, the standard error of a correlation is 0.007.
 MOST_ROWS = 20_000
-# Entries of a dense X that correlations are of (40 MB in double precision), but at least FEWEST_ROWS rows.
+# The most entries of a dense X for correlations (40 MB in double precision), but at least FEWEST_ROWS rows.
 MOST_ENTRIES, FEWEST_ROWS = 5_000_000, 200
-# Sums of products with the features: 40 MB.
+# The most sums of products with the features: 40 MB.
 MOST_PRODUCTS = 5_000_000
-# Weaker correlations occur by chance among many features.
+# Smaller correlations occur by chance among many features.
 LEAST_CORRELATION = 0.5
 MOST_CORRELATED = 3
 
@@ -82,7 +82,7 @@ def survey_features(context: ReportContext) -> FeatureSurvey:
 
 
 def _step(n_rows: int, n_dense: int) -> int:
-    """Every how many rows one is taken."""
+    """The step of the rows that are read: every step-th row."""
     most = MOST_ROWS
     if n_dense:
         most = min(most, max(MOST_ENTRIES // n_dense, FEWEST_ROWS))
@@ -90,7 +90,7 @@ def _step(n_rows: int, n_dense: int) -> int:
 
 
 class _Moments:
-    """Sums over rows for the correlations of some features with all."""
+    """Sums over the rows for the correlations of some features with all features."""
 
     def __init__(self, features: NDArray[np.intp], n_features: int) -> None:
         self.features = features

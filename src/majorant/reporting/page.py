@@ -93,28 +93,28 @@ def report(
     path : path, optional
         Where to write the page; it is there as a whole or not at all.
     title : str, optional
-        What to call it.
+        The title of the page.
     feature_names : sequence of str, optional
         The names of the columns of X; by default those of the data frame that was fitted, else x0, x1, ….
     path_result : Path, optional
         What `sparse_svc_path` returned, for a picture of the coefficients against the strength.
     X_test, y_test : optional
-        Rows that the model has not seen. Without them the training rows judge it, and the page says so.
+        Rows that the model was not trained on. Without them the scores are those of the training rows, and
+        the page says so.
     provenance : Provenance or mapping, optional
-        What else to tell: the provenance of a model file (`majorant.persistence.load_provenance`), or
-        anything, name by name.
+        Further facts: the provenance of a model file (`majorant.persistence.load_provenance`), or a mapping
+        from names to facts.
     command : str, optional
-        The line of a shell that makes this report.
+        The shell command that makes this report.
     deviations : array (n_features,), optional
-        Standard deviations of the features, or other units of theirs; by default those that a model with
-        ``standardize=True`` knows. The features are then ranked by
-        effect, the coefficient times this, and not by coefficients of different units.
+        Standard deviations or other units of the features; by default those of a model with
+        ``standardize=True``. The features are then ranked by their effect, the coefficient times this unit.
     trained_on : bool or None, default=True
-        False says that X and y are not the rows which the model was trained on, None that it is not known.
+        False: the model was not trained on X and y; None: it is not known.
     overwrite : bool, default=True
-        Whether a file that is there already may be replaced.
+        Whether an existing file may be replaced.
     data_name : str, optional
-        What the data are called; by default the name of the source, or of training rows as in `provenance`.
+        The name of the data; by default that of the source, or for training rows that in `provenance`.
     date : datetime.date, optional
         The date of the report; today by default.
 
@@ -135,7 +135,7 @@ def report(
     True
     """
     if path is not None:
-        check_writable(path, overwrite=overwrite)  # before the work, not after it
+        check_writable(path, overwrite=overwrite)  # an error now, not after the work
     context = make_context(
         model, X, y, feature_names, X_test, y_test, deviations=deviations, trained_on=trained_on,
         data_name=data_name or (_data_of(provenance) if trained_on else None),

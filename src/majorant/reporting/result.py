@@ -1,4 +1,4 @@
-"""What `report` returns: a page that a notebook shows."""
+"""`Report`, the result of `report`: a page that a notebook displays."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from markupsafe import escape
 
 
 class Report(str):
-    """The text of an HTML page, which a notebook shows as a page instead of as text.
+    """The text of an HTML page; a notebook displays the page.
 
     Attributes
     ----------
     path : pathlib.Path or None
-        The file that has the page.
+        The file with the page.
     """
 
     path: Path | None
@@ -36,7 +36,7 @@ class Report(str):
         return f"<majorant report: {size}{'' if self.path is None else f', {self.path}'}>"
 
     def _repr_html_(self) -> str:
-        """A frame with the page, whose script can touch neither the notebook nor the network."""
+        """A frame with the page, whose script has access neither to the notebook nor to the network."""
         page = escape(self.html)
         return (
             f'<iframe srcdoc="{page}" title="majorant report" sandbox="allow-scripts allow-downloads" '

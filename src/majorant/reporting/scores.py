@@ -32,7 +32,7 @@ from majorant.reporting.text import plain_text
 from majorant.status import Vector
 
 Z = float(norm.ppf(0.975))
-# Accuracy hides mistakes in the smallest class if that has less than this share of the rows of the largest.
+# The classes are unequal if the smallest has less than this share of the rows of the largest.
 EQUAL_CLASSES = 0.5
 # Names of scikit-learn for scores that are listed under another name.
 ALIASES = {"recall_macro": "balanced_accuracy"}
@@ -94,7 +94,7 @@ def mean_interval(
     recovered = [
         mean - scale * float(np.linalg.norm(value - low)), mean + scale * float(np.linalg.norm(high - value))
     ]  # fmt: skip
-    # As many rows of equal classes have as precise a mean.
+    # The number of rows of equally large classes whose mean has the same variance.
     equivalent = np.array(len(value) ** 2 / np.sum(1.0 / rows) / classes_per_row)
     pooled = wilson(mean * equivalent, equivalent)
     return max(min(recovered[0], float(pooled[0])), 0.0), min(max(recovered[1], float(pooled[1])), 1.0)
@@ -156,10 +156,10 @@ def scores(
     classes: tuple[str, ...],
     asked: AskedScore | None = None,
 ) -> tuple[Score, ...]:
-    """All scores of the evaluated rows; beside them those of the training rows, if these are others.
+    """All scores of the evaluated rows, and those of the training rows, if these are others.
 
-    The first is the one that was asked for. If none was, it is the accuracy, or the balanced accuracy where
-    the classes are unequal.
+    The first is the score that was asked for, if there is one. Otherwise it is the accuracy, or, if the
+    classes are unequal, the balanced accuracy.
     """
     found = _listed(evaluated, classes)
     if training is not None:

@@ -1,4 +1,4 @@
-"""What a report says about a model: sentences, and tables of names and values."""
+"""The sentences of a report, and its tables of names and values."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def summary(context: ReportContext, first: Score) -> str:
 
 
 def interval(score: Score) -> str:
-    """0.951 to 0.989."""
+    """The interval of a score, as 0.951 to 0.989."""
     return f"{share(score.low)} to {share(score.high)}"
 
 
@@ -61,7 +61,7 @@ def _training_state(context: ReportContext) -> str:
 
 
 def convergence_summary(context: ReportContext) -> str:
-    """How far from its minimum the objective is, in short."""
+    """The distance of the objective from its minimum, in a short sentence."""
     model = context.model
     state = _training_state(context)
     if context.origin is not Origin.FITTED:

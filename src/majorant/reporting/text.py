@@ -65,12 +65,12 @@ def percent(value: float) -> str:
 
 
 def power_of_ten(exponent: int) -> str:
-    """10⁻³."""
+    """A power of ten with superscripts, as 10⁻³."""
     return "10" + str(exponent).translate(_SUPERSCRIPTS)
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """1 row, 2 rows."""
+    """A number with a noun in singular or plural, as 1 row, 2 rows."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 

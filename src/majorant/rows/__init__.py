@@ -1,4 +1,4 @@
-"""Where the rows live, and the questions they answer."""
+"""The training rows, in memory, on a disk or on a cluster, and the sums over them that solvers need."""
 
 from majorant.rows.base import LossSum, Rows
 from majorant.rows.memory import MemoryRows

@@ -1,13 +1,13 @@
-"""The questions a solver may ask of the rows, wherever they live.
+"""`Rows`: the sums over training rows that a solver may ask for, in memory, on a disk or on a cluster.
 
-A solver never sees an n-vector. It asks for sums over the rows of feature-sized quantities, and each
-kind of rows answers by putting the same question to each of its blocks and adding the answers in
-block order. So *where* rows live is one method, `map_blocks`; the algebra is in `block.py`; and the same
-partition gives bitwise the same answer everywhere.
+A solver never sees a vector with an entry per row. It asks for feature-sized sums over the rows. Every kind
+of rows calls the same function, the *question*, on each of its blocks, and adds the answers in block order.
+So a new place for rows needs one method, `map_blocks`; the algebra is in `block.py`; and the same blocks give
+the same bits everywhere.
 
-Notation, as in Eq. (eq:sqHingeRef): L = Diag(y)[X b] with b = 1 when there is an intercept and 0
-when there is none, S = Diag(s) the sample weights, p = n_features + 1. Without an intercept the last
-column of L is zero, hence so are the last entries of every sum, and β stays where it starts: at 0.
+Notation, as in Eq. (eq:sqHingeRef): L = Diag(y)[X b] with b = 1 if there is an intercept and b = 0 if there
+is none, S = Diag(s) the sample weights, p = n_features + 1. Without an intercept the last column of L is
+zero, so the last entry of every sum is zero, and β stays at 0, where it starts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Summable(Protocol):
-    """What the blocks' answers are: things that add up."""
+    """The type of a block's answer: values that can be added."""
 
     def __add__(self, other: Self, /) -> Self: ...
 
@@ -55,25 +55,25 @@ class LossSum(AddedByField):
 
     @property
     def loss(self) -> LossSum:
-        """The loss itself, under the name that an `LossByClass` has for it."""
+        """The sum itself: `LossByClass` has an attribute of the same name."""
         return self
 
 
 @dataclass(frozen=True, eq=False)
 class LossByClass(AddedByField):
-    """What a certificate needs: the loss at θ by class, and the squared lengths of the active columns.
+    """The loss at θ by class, and the squared length of each column over the rows active at θ.
 
-    The lengths are left out, `squares` is empty, where they are not asked for.
+    A certificate needs the loss by class. `squares` is empty if the lengths were not asked for.
     """
 
     negative: LossSum
     positive: LossSum
     loss: LossSum
-    """Over both classes; without lengths, the same bits as if only the loss had been asked for."""
+    """The loss over both classes. Without lengths it has the same bits as the answer of `loss`."""
     squares: Vector
 
     def columns(self, where: NDArray[np.intp]) -> LossByClass:
-        """The loss by class of some columns at θ = 0, or where all other coefficients are zero."""
+        """The entries of some columns, which are right if the coefficients of all others are zero."""
         negative, positive, whole = (
             LossSum(loss.value, loss.gradient[where]) for loss in (self.negative, self.positive, self.loss)
         )
@@ -86,7 +86,7 @@ class Rows(ABC):
     n_samples: int
     n_features: int
     loss_by_class_is_cheap = False
-    """Whether the loss by class costs no more than the loss; elsewhere, it is twice as much to send."""
+    """Whether the loss by class costs no more than the loss. A cluster would have to send twice as much."""
 
     @abstractmethod
     def map_blocks(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
@@ -95,20 +95,20 @@ class Rows(ABC):
     @property
     @abstractmethod
     def n_parts(self) -> int:
-        """How many blocks there are that a stochastic method may draw from, one at a time."""
+        """The number of blocks that a stochastic method visits one by one."""
 
     @property
     def copy_budget(self) -> int:
-        """How many bytes of copies of rows a solver may hold beside them."""
+        """How many bytes a solver may use for copies of rows."""
         return 2**27
 
     @abstractmethod
     def fold_blocks(
         self, state: State, through: Callable[[State, Block], State], order: Sequence[int]
     ) -> State:
-        """Take a state through these parts, one after the other: what it becomes.
+        """Repeat state = through(state, block) for blocks in this order; returns the last state.
 
-        It goes to where a part is. So it must be what can be sent there, and what comes back may be a copy.
+        On a cluster the state travels to each block: it must be picklable, and the result may be a copy.
         """
 
     @abstractmethod
@@ -122,7 +122,7 @@ class Rows(ABC):
     def map_blocks_each(
         self, parts: Sequence[Rows], questions: Sequence[Callable[[Block], Any]]
     ) -> Iterable[Sequence[Any]]:
-        """A question to each of the parts, of which this is one: block by block, the answers of all.
+        """questions[k] to parts[k], of which this is one: for each block, the list of all answers.
 
         Parts that are transforms of the blocks of one store share a pass.
         """
@@ -130,7 +130,7 @@ class Rows(ABC):
         return zip(*answers, strict=True)
 
     def subsample(self, parts: Sequence[Rows], sample: EveryKth) -> list[list[Block]]:
-        """The blocks of a sample of each of the parts, of which this is one, weighed to stand for all rows.
+        """A sample of the rows of each part, of which this is one, with weights that represent all rows.
 
         Parts that are transforms of the blocks of one store share the copy of X.
         """
@@ -141,12 +141,13 @@ class Rows(ABC):
         (loss,) = losses([self], [theta])
         return loss
 
-    # A run often begins where another has ended, with another penalty but the same loss; and a point is
-    # certified right after it was evaluated. Between two runs, the point that is delivered is evaluated.
+    # The losses at the last two points. A run often starts where another one ended, with another penalty but
+    # the same loss; a point is certified right after its evaluation; and between two runs the delivered point
+    # is evaluated.
     _recent: tuple[tuple[Vector, LossSum | LossByClass], ...] = ()
 
-    def _known(self, theta: Vector) -> LossSum | LossByClass | None:
-        """What was found at θ, if θ was one of the last two points."""
+    def _recent_loss(self, theta: Vector) -> LossSum | LossByClass | None:
+        """The loss at θ, if θ was one of the last two points."""
         return next((found for point, found in self._recent if np.array_equal(point, theta)), None)
 
     def gram(self) -> Matrix:
@@ -157,14 +158,14 @@ class Rows(ABC):
         """LᵀSL v without forming the matrix."""
         return self.sum_blocks(lambda block: block.gram_product(v))
 
-    def _know_columns_of(self, whole: Rows, chosen: NDArray[np.intp]) -> None:
-        """Take over what is known of the rows whose columns these are: the loss by class at θ = 0."""
+    def _take_stats_at_zero_of(self, whole: Rows, chosen: NDArray[np.intp]) -> None:
+        """Copy the entries of `stats_at_zero` from the rows whose columns these are, if they are known."""
         if "stats_at_zero" in whole.__dict__:
             self.__dict__["stats_at_zero"] = whole.stats_at_zero.columns(np.append(chosen, whole.n_features))
 
     @cached_property
     def stats_at_zero(self) -> LossByClass:
-        """The loss by class at θ = 0, where every row is active, and the lengths of the columns."""
+        """The loss by class at θ = 0, where every row is active, and the squared lengths of the columns."""
         return self.loss_by_class(np.zeros(self.n_features + 1), lengths=True)
 
     @property
@@ -211,9 +212,10 @@ class Rows(ABC):
 
 @dataclass(frozen=True)
 class EveryKth:
-    """A copy of every `step`-th row. Equal queries share a pass.
+    """A copy of every `step`-th row of a block, with weights that represent all rows.
 
-    With a number of entries, fewer rows: so that a block's sample has about so many entries.
+    If `entries` is given, the step is large enough for a block's sample to have about that many entries at
+    most. Equal samples are equal questions, so that threads share the pass.
     """
 
     step: int
@@ -223,24 +225,24 @@ class EveryKth:
         size = block.n_samples * block.n_features if block.dense else block.sparse_entries
         step = self.step if self.entries is None else max(self.step, -(-size // self.entries))
         sample = block.every(step)
-        # All columns, but copied: a view would keep the block alive.
+        # `columns` copies the entries; a view would keep the whole block in memory.
         copied = sample.columns(np.arange(block.n_features))
         copied.fold = sample.fold
         return copied
 
 
 def sum_blocks_each(parts: Sequence[Rows], questions: Sequence[Callable[[Block], Any]]) -> list[Any]:
-    """The total of each of the parts, of a question of its own; of transforms of one store in one pass."""
-    if len(parts) == 1:  # a loss of 500 rows in memory took 2 µs of 28 longer without this
+    """The sum of the answers of parts[k] to questions[k]; transforms of one store share a pass."""
+    if len(parts) == 1:  # without this, a loss of 500 rows in memory took 28 µs instead of 26
         return [parts[0].sum_blocks(questions[0])]
     answers = parts[0].map_blocks_each(parts, questions)
     return list(reduce(lambda sums, others: list(map(add, sums, others)), answers))
 
 
 def losses(parts: Sequence[Rows], thetas: Sequence[Vector] | Matrix) -> list[LossSum]:
-    """The loss of each of the parts, at a θ of its own; of transforms of one store in one pass."""
+    """The loss of parts[k] at thetas[k]; transforms of one store share a pass."""
     pairs = zip(parts, thetas, strict=True)
-    found = [part._known(theta) if theta.any() else part.stats_at_zero for part, theta in pairs]
+    found = [part._recent_loss(theta) if theta.any() else part.stats_at_zero for part, theta in pairs]
     missing = [k for k, known in enumerate(found) if known is None]
     if missing:
         ask = partial(methodcaller, "loss")
@@ -256,8 +258,8 @@ def losses(parts: Sequence[Rows], thetas: Sequence[Vector] | Matrix) -> list[Los
 def losses_by_class(
     parts: Sequence[Rows], thetas: Sequence[Vector] | Matrix, *, lengths: bool = False
 ) -> list[LossByClass]:
-    """The loss by class of each of the parts, at a θ of its own; no pass if θ was evaluated just before."""
-    known = [part._known(theta) for part, theta in zip(parts, thetas, strict=True)]
+    """The loss by class of parts[k] at thetas[k]; no pass if these points were evaluated just before."""
+    known = [part._recent_loss(theta) for part, theta in zip(parts, thetas, strict=True)]
     by_class = [loss for loss in known if isinstance(loss, LossByClass) and not lengths]
     if len(by_class) == len(parts):
         return by_class

@@ -1,8 +1,10 @@
-"""The algebra on one block of rows: what `dense.py` and `csr.py` answer.
+"""`Block`, the algebra on one block of rows, which `dense.py` and `csr.py` implement.
 
-A `Block` is X (dense or CSR), labels y ∈ {-1, 1}, weights s ≥ 0 and the intercept column b ∈ {0, 1}.
-Each answer costs one or two passes over X and never a copy of it; sums are in float64 whatever the
-type of X is.
+A `Block` is X (dense or CSR), labels y ∈ {-1, 1}, weights s ≥ 0 and the intercept column b ∈ {0, 1}. Each
+method costs one or two passes over X, and does not copy X; sums are in float64 whatever the type of X is.
+
+A row is *active* while its margin is below 1. The loss is quadratic until a row changes sides: the methods
+from `rank_update` on keep its Hessian H and its linear part c up to date (see `quadratic.py`).
 """
 
 from __future__ import annotations
@@ -30,9 +32,9 @@ class Block(ABC):
 
     dense = False
     sparse_entries = 0
-    """How many entries X has, if it is sparse."""
+    """The number of entries of X, if X is sparse."""
     fold: FoldOf | None = None
-    """Which fold each row belongs to, if there are any."""
+    """The fold of each row, in a cross-validation."""
 
     def __init__(self, y: Vector, s: Vector, *, intercept: bool) -> None:
         self.y = y
@@ -59,7 +61,7 @@ class Block(ABC):
         """The loss and its gradient, over all rows or over those given."""
 
     def gram(self) -> Matrix:
-        """LᵀSL: half of what all rows add up to."""
+        """LᵀSL."""
         H, _ = self.triangle_of(np.arange(self.n_samples))
         H *= 0.5
         self.symmetrize(H)
@@ -74,20 +76,20 @@ class Block(ABC):
         return H
 
     def triangle_of(self, rows: Indices) -> tuple[Matrix, Vector]:
-        """2 Σ s_k L_k L_kᵀ over the rows, of which the lower triangle counts, and 2 Σ s_k L_k."""
+        """The lower triangle of 2 Σ s_k L_k L_kᵀ over the rows, and 2 Σ s_k L_k."""
         p = self.n_features + 1
         H, c = np.zeros((p, p)), np.zeros(p)
         self.rank_update(rows, 1.0, H, c)
         return H, c
 
     def gram_product(self, v: Vector) -> Vector:
-        """LᵀSL v: half of the product when all rows are active."""
+        """LᵀSL v."""
         return 0.5 * self.active_product(np.ones(self.n_samples, dtype=np.bool_), v)
 
     def gram_along(self, D: Matrix) -> Matrix:
         """DᵀLᵀSLD, a product with X for each column of D."""
-        # On cina0 one BLAS product with two columns took three times as long as two with one; on w8a a loop
-        # over the columns inside of one pass over CSR was no faster.
+        # On cina0 one BLAS product with two columns took three times as long as two products with one column;
+        # on w8a a loop over the columns inside one pass over the CSR rows was no faster.
         images = np.stack([self.matvec(np.ascontiguousarray(d)) for d in D.T])
         return np.asarray((images * self.s) @ images.T)
 
@@ -97,7 +99,7 @@ class Block(ABC):
 
     @abstractmethod
     def squared_norms(self, units: Vector | None = None) -> Vector:
-        """‖x_k‖² for every row; with units, of x_k times these."""
+        """‖x_k‖² for every row; with units, ‖units ∘ x_k‖²."""
 
     @abstractmethod
     def design(self) -> Matrix:
@@ -111,27 +113,27 @@ class Block(ABC):
     def rank_update(self, rows: Indices, sign: float, H: Matrix, c: Vector) -> None:
         """Add 2 Σ s_k L_k L_kᵀ over the rows to the lower triangle of H, and 2 Σ s_k L_k to c.
 
-        With sign -1, take them away. What happens above the diagonal of H is left open until `symmetrize`.
+        With sign -1, subtract them. The entries above the diagonal of H are undefined until `symmetrize`.
         """
 
     @staticmethod
     @abstractmethod
     def symmetrize(H: Matrix) -> None:
-        """Make H symmetric by its lower triangle, after the last of the rows."""
+        """Copy the lower triangle of H to the upper one."""
 
     @abstractmethod
     def advance(
         self, d: Vector, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
     ) -> float:
-        """Write L d to dv and `update_active` with t = 1; the loss after it.
+        """Write L d to dv, call `update_active` with t = 1, and return the loss after the step.
 
-        If H is empty, write the gradient of the loss after it to c.
+        If H is empty, c becomes the gradient of the loss after the step.
         """
 
     def update_active(
         self, t: float, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
     ) -> None:
-        """Add t dv to the margins v, and bring along who is active; if H is not empty, H and c too."""
+        """Add t dv to the margins v and update `active`; update H and c as well, unless H is empty."""
         v += dv if t == 1.0 else t * dv
         now = v < 1.0
         if H.size and len(changed := (now != active).nonzero()[0]):
@@ -142,7 +144,7 @@ class Block(ABC):
 
     @abstractmethod
     def active_product(self, active: NDArray[np.bool_], d: Vector, out: Vector | None = None) -> Vector:
-        """2LᵀSL d over the active rows, written to `out` if that is given."""
+        """2LᵀSL d over the active rows, written to `out` if `out` is given."""
 
     @abstractmethod
     def rows(self, chosen: slice) -> Block:
@@ -151,19 +153,19 @@ class Block(ABC):
     @classmethod
     @abstractmethod
     def joined(cls, blocks: Sequence[Self]) -> Self:
-        """The rows of several blocks of this kind, copied into one."""
+        """The rows of several blocks of this class, copied into one block."""
 
     def relabelled(self, y: Vector, s: Vector) -> Self:
         """The same X with other labels and weights; nothing of X is copied."""
         twin = copy(self)
         twin.y, twin.s = y, s
-        for known in ("exact", "_last"):  # which depend on labels and weights
-            twin.__dict__.pop(known, None)
+        for cached in ("exact", "_last"):  # which depend on labels and weights
+            twin.__dict__.pop(cached, None)
         return twin
 
     @property
     def exact(self) -> bool:
-        """Whether sums of products of the entries have no rounding: small whole numbers, such as 0 and 1."""
+        """Whether sums of products of entries are exact: all entries are small whole numbers."""
         return False
 
     @abstractmethod
@@ -171,25 +173,25 @@ class Block(ABC):
         """The same rows with some of the features only."""
 
     def renumbered(self, chosen: NDArray[np.intp]) -> Block:
-        """The same rows with these features, which have all entries."""
+        """The same rows without the other features, which must have no entries that are not zero."""
         return self.columns(chosen)
 
     @property
     @abstractmethod
     def column_counts(self) -> NDArray[np.intp]:
-        """How many entries each column of X has."""
+        """The number of entries of each column of X."""
 
     @abstractmethod
     def copy_columns(self, chosen: NDArray[np.intp], places: Indices, offset: int, target: Columns) -> None:
-        """Copy columns of S^½Diag(y)X, each to its place in the target, and row numbers from the offset."""
+        """Copy columns of S^½Diag(y)X to the target, column j from places[j] on; rows count from `offset`."""
 
     def largest_row(self) -> float:
         """max_k s_k ‖L_k‖²."""
         return float(np.max(self.s * (self.squared_norms() + self.b**2)))
 
     def every(self, step: int) -> Block:
-        """Every `step`-th row with `step` times its weight, of sparse rows without a copy of X."""
-        step = min(step, self.n_samples)  # of one row at least, which stands for no more than there are
+        """Every `step`-th row with `step` times its weight; sparse rows are not copied."""
+        step = min(step, self.n_samples)  # one row at least, whose weight counts each row once
         part = self.rows(slice(None, None, step))
         part.s = step * part.s
         part.fold = None if self.fold is None else self.fold[::step].copy()

@@ -1,7 +1,7 @@
-r"""Some columns of S^½Diag(y)X, each by itself: what coordinate descent on the features walks along.
+r"""Some columns of S^½Diag(y)X, for coordinate descent on the features.
 
-Beside them stand the slacks u = S^½(1 - v), one per row: the loss is Σ max(u, 0)², and a step d of feature j
-takes d times its column away from u. Three numbers are read per entry, and neither labels nor weights.
+With the slacks u = S^½(1 - v), one per row, the loss is Σ max(u, 0)², and a step d of feature j subtracts d
+times its column from u. So a step reads three numbers per entry, and neither labels nor weights.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Columns:
 
     @classmethod
     def of(cls, rows: MemoryRows, chosen: NDArray[np.intp]) -> Columns:
-        """The chosen columns, copied out of the rows block by block, into places of their own."""
+        """Copy the chosen columns; all blocks at the same time, each to its own places."""
         counts = np.stack([block.column_counts[chosen] for block in rows.blocks])
         starts = np.zeros(len(chosen) + 1, dtype=np.int64)
         np.cumsum(counts.sum(axis=0), out=starts[1:])
@@ -51,7 +51,7 @@ class Columns:
         return target
 
     def rows(self, chosen: NDArray[np.intp], whole: MemoryRows) -> MemoryRows:
-        """Some of the columns as sparse rows again: cheaper than taking them out of all rows once more."""
+        """Some of the columns as sparse rows, which is cheaper than `MemoryRows.columns` of all rows."""
         y, s = whole.labels_and_weights
         X = self.matrix(len(y))[:, chosen].tocsr()
         root = np.divide(y, np.sqrt(s), out=np.zeros_like(y), where=s > 0.0)
@@ -59,6 +59,6 @@ class Columns:
         return MemoryRows(X, y, s, intercept=whole.blocks[0].b > 0)
 
     def matrix(self, n_rows: int) -> sp.csc_array:
-        """The columns as a matrix of scipy, whose entries are not copied."""
+        """The columns as a scipy matrix, without a copy of the entries."""
         entries = (self.data, self.indices.view(np.int32), self.starts)
         return sp.csc_array(entries, shape=(n_rows, len(self.starts) - 1))

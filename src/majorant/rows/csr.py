@@ -20,15 +20,18 @@ from majorant.status import Matrix, Vector
 if TYPE_CHECKING:
     from majorant.rows.columns import Columns
 
-# Products of two entries of a row that are added up in one go: a few tenths of a second, after which somebody
-# may want to end it.
+# The most products of two entries that one call of a kernel adds up: a few tenths of a second, since Ctrl-C
+# is checked between two calls.
 PRODUCTS = 1e8
-# Entries compared at a time, so that what numpy makes of them stays in the cache.
+# The number of entries compared at a time, so that numpy's temporary arrays stay in the cache.
 PIECE = 16_384
 
 
 class CsrBlock(Block):
-    """Rows in CSR form, answered by the compiled loops of `kernels`: entries, and where each row's are."""
+    """Rows in CSR form, whose sums are the compiled loops of `kernels`.
+
+    `entries` are the values, their column numbers, and the first and last place of each row's entries.
+    """
 
     def __init__(
         self,
@@ -45,13 +48,14 @@ class CsrBlock(Block):
         self._csr = (None if ones else entries[0], *entries[1:])
         self._n_features = n_features
         self.sparse_entries = int((entries[3] - entries[2]).sum())
-        # Features, and the column numbers among these: shared with the blocks of other classes.
+        # The last features that `renumbered` has kept, and the new column numbers: a list that the blocks of
+        # other classes share.
         self._renumbered: list[NDArray[Any]] = []
 
     @classmethod
     def of(cls, X: Any, y: Vector, s: Vector, *, intercept: bool) -> CsrBlock:
         """The rows of a scipy matrix."""
-        # Unsigned indices spare the compiled loops the test for negative ones: 1.4 times as fast.
+        # With unsigned indices the compiled loops need no test for negative ones: 1.4 times as fast.
         pointers = _unsigned(X.indptr)
         entries = (X.data, _narrow(X.indices, X.shape[1]), pointers[:-1], pointers[1:])
         ones = _all_ones(X.data)
@@ -62,7 +66,7 @@ class CsrBlock(Block):
         return self._n_features
 
     def loss(self, theta: Vector, indices: Indices | None = None) -> LossSum:
-        if indices is None:  # one kernel less to compile, and as fast
+        if indices is None:  # as fast as a kernel without classes, which would have to be compiled too
             return self.loss_by_class(theta, lengths=False).loss
         data, columns, starts, stops = self._csr
         value, gradient = np.zeros(1), np.zeros((1, len(theta)))
@@ -117,7 +121,7 @@ class CsrBlock(Block):
 
     @cached_property
     def _lengths(self) -> NDArray[np.float64]:
-        """How many entries each row has."""
+        """The number of entries of each row."""
         _, _, starts, stops = self._entries
         return np.asarray(stops - starts, dtype=np.float64)
 
@@ -127,7 +131,7 @@ class CsrBlock(Block):
 
     @cached_property
     def _pieces(self) -> list[slice]:
-        """The rows in pieces that do not take long, even if all of them are added to a Gram matrix."""
+        """The rows in slices that are short enough for one call, even if a Gram matrix is built of them."""
         return _pieces(self._lengths**2)
 
     @staticmethod
@@ -141,10 +145,10 @@ class CsrBlock(Block):
         return product
 
     def dual_epoch(self, order: Indices, inverse: Vector, theta: Vector) -> None:
-        """One step of dual coordinate descent for each row, from zero: see `kernels.dual_epoch`."""
+        """One step of dual coordinate descent for each row's dual variable: see `kernels.dual_epoch`."""
         kernels.dual_epoch(*self._csr, self.y, self.s, self.b, order, inverse, theta)
 
-    # Parts of it -------------------------------------------------------------------------------
+    # Some of its rows or columns ---------------------------------------------------------------
 
     def rows(self, chosen: slice) -> CsrBlock:
         data, indices, starts, stops = self._entries
@@ -166,24 +170,24 @@ class CsrBlock(Block):
         return CsrBlock(entries, len(chosen), self.y, self.s, intercept=self.b > 0, ones=self._csr[0] is None)
 
     def renumbered(self, chosen: NDArray[np.intp]) -> CsrBlock:
-        """The same rows with these features, which have all entries: only the column numbers are copied.
+        """The same rows without the other features, whose entries are zero: only column numbers are copied.
 
-        Entries of other features are zeros that are stored, or vanish when they are squared; they count as
-        entries of the first feature, where they change nothing.
+        The stored entries of other features are zero, or so small that their squares are; they become entries
+        of the first feature, where they change nothing.
         """
         data, indices, starts, stops = self._entries
-        known = self._renumbered
-        if not known or not np.array_equal(known[0], chosen):
+        cached = self._renumbered
+        if not cached or not np.array_equal(cached[0], chosen):
             position = np.zeros(self.n_features, dtype=np.uint32)
             position[chosen] = np.arange(len(chosen), dtype=np.uint32)
-            # Behind the rows of a copy there is a place to spare, whose number may be anything.
+            # The arrays of `columns` have one unused entry at the end, whose column number may be anything.
             renumbered = np.empty(len(indices), dtype=np.uint32)
             count = blocks_for(len(indices), ENTRIES_PER_BLOCK)
             map_parts(
                 lambda part: kernels.renumber(indices[part], position, renumbered[part]), len(indices), count
             )
-            known[:] = chosen, renumbered
-        entries = (data, known[1], starts, stops)
+            cached[:] = chosen, renumbered
+        entries = (data, cached[1], starts, stops)
         return CsrBlock(entries, len(chosen), self.y, self.s, intercept=self.b > 0, ones=self._csr[0] is None)
 
     @classmethod
@@ -213,7 +217,7 @@ class CsrBlock(Block):
         return counts
 
     def copy_columns(self, chosen: NDArray[np.intp], places: Indices, offset: int, target: Columns) -> None:
-        # In two steps: first what is wanted, row by row, and then only that in the order of the columns.
+        # First the chosen columns, row by row; then only their entries are sorted by column.
         part = self.columns(chosen)
         kernels.csr_to_csc(
             *part._entries, np.sqrt(self.s) * self.y, places.copy(), offset, target.data, target.indices
@@ -221,7 +225,7 @@ class CsrBlock(Block):
 
 
 def _all_ones(values: NDArray[Any]) -> bool:
-    """Whether each of them is 1; looks no further than the first piece with one that is not."""
+    """Whether each value is 1; stops at the first piece with another value."""
     pieces = (values[start : start + PIECE] for start in range(0, len(values), PIECE))
     return all(bool(np.all(piece == 1.0)) for piece in pieces)
 
@@ -231,12 +235,12 @@ def _unsigned(indices: NDArray[Any]) -> NDArray[Any]:
 
 
 def _narrow(indices: NDArray[Any], n_features: int) -> NDArray[Any]:
-    """Column numbers in 4 bytes: a copy if they have 8, after which every pass reads half as much of them."""
+    """Column numbers in 4 bytes; a copy if they have 8 bytes, which every pass would have to read."""
     return indices.astype(np.uint32) if n_features < 2**32 and indices.itemsize == 8 else _unsigned(indices)
 
 
 def _pieces(products: NDArray[np.float64]) -> list[slice]:
-    """The rows, by their numbers of products of two entries, in slices of about PRODUCTS products each."""
+    """Slices of the rows with about PRODUCTS products each, by each row's number of products."""
     done = np.cumsum(products)
     if not len(done) or done[-1] <= PRODUCTS:
         return [slice(0, len(done))]

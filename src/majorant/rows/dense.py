@@ -1,4 +1,4 @@
-"""A block of dense rows, answered by BLAS."""
+"""A block of dense rows, whose sums are products of BLAS."""
 
 from __future__ import annotations
 
@@ -20,39 +20,40 @@ from majorant.status import Matrix, Vector
 if TYPE_CHECKING:
     from majorant.rows.columns import Columns
 
-# Entries from which on dense X is worked on in parts at the same time.
+# The number of entries from which products with X run on all cores, each with a range of the rows.
 LEAST_ENTRIES = 400_000
 
-# Rows that such a part has at least.
+# The fewest rows of such a range.
 LEAST_ROWS = 2048
 
-# The same for the Gram matrix of some rows: products of two entries of a row. (A thread makes 3e7 a ms.)
+# The same for the Gram matrix of some rows, in products of two entries. (A thread computes 3e7 in a ms.)
 LEAST_PRODUCTS = 100_000_000
 
-# Rows converted, gathered and squared at a time, and entries: enough for BLAS, little beside X, in the cache.
+# How many rows are converted at a time, how many are copied for a Gram matrix at a time, and how many entries
+# are read twice in a row. (Enough for BLAS, little memory beside X, and in the cache.)
 CHUNK = 1024
 GATHERED = 1024
-CACHED = 2**18  # entries
-# The share of the columns, inverted, from which on products with a sparse w leave the others out.
+CACHED = 2**18
+# If fewer than 1/WIDE of the entries of w differ from zero, only their columns are multiplied.
 WIDE = 64
 
 
 class DenseBlock(Block):
-    """Rows in an ndarray. Single precision and odd strides are turned over chunk by chunk.
+    """Rows in an ndarray. Single precision and strides that BLAS cannot read are converted chunk by chunk.
 
-    Products with large X are made in parts at the same time, by threads of our own: on cina0 the Gram matrix
-    takes 6.5 ms that way on two cores, and 10.6 with the threads of BLAS.
+    Products with a large X run on threads of our own, each with a range of the rows: on cina0 and two cores
+    the Gram matrix takes 6.5 ms, and 10.6 ms with the threads of BLAS.
     """
 
     dense = True
-    # Where the loss was asked for last, the loss, and the slopes of the rows there.
+    # The last θ whose loss was computed, the loss, and the slopes of the rows at θ.
     _last: tuple[Vector, LossSum, Vector] | None = None
 
     def __init__(self, X: NDArray[Any], y: Vector, s: Vector, *, intercept: bool) -> None:
         super().__init__(y, s, intercept=intercept)
         self.X = X
-        # numpy multiplies by an array of another type, or with strides that BLAS cannot read, by
-        # copying all of it each time; such arrays go through a small buffer instead.
+        # For a product with an array of another type, or with strides that BLAS cannot read, numpy copies the
+        # whole array each time; such arrays are copied in chunks instead.
         direct = X.dtype == np.float64 and (
             X.strides[1] == 8 <= X.shape[1] * 8 <= X.strides[0]
             or X.strides[0] == 8 <= X.shape[0] * 8 <= X.strides[1]
@@ -60,8 +61,8 @@ class DenseBlock(Block):
         self._step = max(1, len(X)) if direct else CHUNK
         self._by_columns = abs(X.strides[0]) < abs(X.strides[1])
         self._in_one_part = self._parts(len(X)) == 1
-        # Whether numpy can multiply by all of X at once.
-        self._plain = direct and self._in_one_part
+        # Whether one call of numpy multiplies by all of X.
+        self._in_one_call = direct and self._in_one_part
 
     @property
     def n_features(self) -> int:
@@ -74,16 +75,16 @@ class DenseBlock(Block):
             yield part, np.asarray(self.X[part], dtype=np.float64)
 
     def _parts(self, length: int) -> int:
-        """How many parts a list of rows is worked on in, by its length."""
+        """The number of ranges that this many rows are cut into, for the cores."""
         return blocks_for(length * self.n_features, max(LEAST_ENTRIES, 2 * LEAST_ROWS * self.n_features))
 
     def _by_parts(self, question: Callable[[slice], Answer]) -> list[Answer]:
-        """The answers for parts of the rows."""
+        """The answers for ranges of the rows, computed on all cores."""
         return map_parts(question, self.n_samples, 1 if self._in_one_part else self._parts(self.n_samples))
 
     def _matvec(self, d: Vector, out: Vector | None = None) -> Vector:
-        """Xd, written to `out` if that is given."""
-        if self._plain:
+        """Xd, written to `out` if `out` is given."""
+        if self._in_one_call:
             return np.matmul(self.X, d, out=out)
         scores = np.empty(self.n_samples) if out is None else out
 
@@ -94,9 +95,9 @@ class DenseBlock(Block):
         self._by_parts(fill)
         return scores
 
-    def _back(self, u: Vector) -> Vector:
+    def _left_product(self, u: Vector) -> Vector:
         """The product uX."""
-        if self._plain:
+        if self._in_one_call:
             return np.asarray(u @ self.X)
 
         def product(rows: slice) -> Vector:
@@ -112,13 +113,13 @@ class DenseBlock(Block):
         return self._loss_and_slopes(theta)[1]
 
     def _loss_and_slopes(self, theta: Vector) -> tuple[Vector, LossSum, Vector]:
-        """θ, the loss there and the slopes of the rows: kept, as the loss by class often comes next."""
-        last = self._last  # read once: another thread may ask for another θ meanwhile
+        """θ, the loss and the slopes of the rows at θ; cached for `loss_by_class`, which often comes next."""
+        last = self._last  # read once, since another thread may replace it
         if last is not None and np.array_equal(last[0], theta):
             return last
-        # Chunk by chunk, so that the second product finds X in the cache: on cina0 1.5 times as fast.
+        # Chunk by chunk, so that X is in the cache for the second product: on cina0 1.5 times as fast.
         step = min(self._step, max(64, CACHED // max(1, self.n_features)))
-        if step >= self.n_samples and self._plain:
+        if step >= self.n_samples and self._in_one_call:
             found = theta.copy(), *self._loss_of(theta, self.X, self.y, self.s)
         else:
             slopes = np.empty(self.n_samples)
@@ -135,7 +136,7 @@ class DenseBlock(Block):
         return found
 
     def _loss_of(self, theta: Vector, X: Matrix, y: Vector, s: Vector) -> tuple[LossSum, Vector]:
-        """The loss over some rows, and the slopes s y ρ²'(v) of these."""
+        """The loss over some rows, and their slopes s y ρ²'(v)."""
         margins = self._scores(X, theta[:-1])
         margins += self.b * theta[-1]
         margins *= y
@@ -148,7 +149,7 @@ class DenseBlock(Block):
 
     @staticmethod
     def _scores(X: Matrix, w: Vector) -> Vector:
-        """Xw; by the columns that are used alone, if these are few of many."""
+        """Xw; if few entries of w differ from zero, by their columns only."""
         used = np.flatnonzero(w) if len(w) >= WIDE else w
         if len(used) * WIDE >= len(w):
             return np.asarray(X @ w)
@@ -157,7 +158,7 @@ class DenseBlock(Block):
     def loss_by_class(self, theta: Vector, *, lengths: bool) -> LossByClass:
         if not lengths:
             return self._split_loss(theta)
-        # At θ = 0, which is asked for first of all, no product is needed to know the margins.
+        # At θ = 0, where every fit begins, the margins are zero.
         margins = self.matvec(theta) if theta.any() else np.zeros(self.n_samples)
         by_class = np.stack([self.y < 0.0, self.y > 0.0])
         values = by_class @ (self.s * SquaredHinge.value(margins))
@@ -170,18 +171,18 @@ class DenseBlock(Block):
         return LossByClass(negative, positive, negative + positive, squares)
 
     def _split_loss(self, theta: Vector) -> LossByClass:
-        """The loss by class; a product with X beside the loss over all rows, which may be known.
+        """The loss by class: one product with X more than the loss over all rows, which may be cached.
 
-        The product is for the class that weighs less. What is left of the other one has the digits of the
-        loss; the other way round, the lighter class would be what rounding leaves of a difference.
+        The product is for the class whose slopes have the smaller sum; the other class is the difference to
+        the loss over all rows. (The smaller one as a difference would have lost its digits.)
         """
         _, loss, slopes = self._loss_and_slopes(theta)
         # The slope s y ρ²'(v) of a row has the sign of -y.
         slopes_by_class = np.maximum(slopes, 0.0), np.minimum(slopes, 0.0)
-        lighter, heavier = sorted(slopes_by_class, key=lambda mine: abs(float(mine.sum())))
+        lighter, heavier = sorted(slopes_by_class, key=lambda slopes: abs(float(slopes.sum())))
         sums = [LossSum(0.0, np.zeros(len(theta))), loss]
         if lighter.any():
-            gradient = np.append(self._back(lighter), self.b * lighter.sum())
+            gradient = np.append(self._left_product(lighter), self.b * lighter.sum())
             rest = loss.gradient - gradient
             rest[-1] = self.b * heavier.sum()
             # s ρ²(v) = slope²/4s
@@ -192,24 +193,24 @@ class DenseBlock(Block):
 
     @cached_property
     def _quarter_weights(self) -> Vector:
-        """1/4s, and zero for rows without weight."""
+        """1/4s; 0 for rows of weight 0."""
         return np.divide(0.25, self.s, out=np.zeros_like(self.s), where=self.s > 0.0)
 
     def _column_sums(self, slopes: Matrix, weights: Vector) -> tuple[Matrix, Vector]:
-        """The slopes times X and the weighted square of each column's length: one pass."""
-        plain = bool(np.all(weights == 1.0))
+        """The slopes times X, and the weighted squared length of each column: one pass."""
+        unweighted = bool(np.all(weights == 1.0))
 
         def of(rows: slice) -> list[NDArray[Any]]:
             sums, squares = np.zeros((2, self.n_features)), np.zeros(self.n_features)
             # Odd: columns of the buffer a power of two apart would share one set of the cache.
             step = min(CHUNK, max(64, CACHED // max(1, self.n_features))) | 1
-            # One buffer for all, in the order of X: fresh memory costs more than the squares themselves.
-            buffer = np.empty_like(self.X[: 0 if plain else step], dtype=np.float64)
+            # One buffer for all chunks, in the order of X: allocating it takes longer than the squares.
+            buffer = np.empty_like(self.X[: 0 if unweighted else step], dtype=np.float64)
             for part, X in self._chunks(step, rows):
                 # On cina0 one product with two vectors takes 1.9 times as long as two products with one.
                 sums[0] += slopes[0, part] @ X
                 sums[1] += slopes[1, part] @ X
-                if plain:
+                if unweighted:
                     squares += np.einsum("ki,ki->i", X, X)
                 else:
                     squares += weights[part] @ np.multiply(X, X, out=buffer[: len(X)])
@@ -219,7 +220,7 @@ class DenseBlock(Block):
         return sums, squares
 
     def matvec(self, d: Vector, out: Vector | None = None) -> Vector:
-        # In place where it can be: on tall data these vectors are as much work as the product.
+        # In place: on data with few columns these vectors take as long as the product.
         scores = self._matvec(d[:-1], out)
         scores += self.b * d[-1]
         scores *= self.y
@@ -257,15 +258,15 @@ class DenseBlock(Block):
         return total
 
     def _gather(self, rows: Indices, buffer: NDArray[Any]) -> NDArray[Any]:
-        """Some rows of X, copied, to the buffer if that is the faster way."""
+        """A copy of some rows of X, in the buffer if that is faster."""
         if self._by_columns:
             return self.X[rows]
-        # "clip" writes to the buffer itself, where "raise" would write to a copy of it first.
+        # With mode "raise" numpy would write to a copy of the buffer first.
         return self.X.take(rows, 0, buffer[: len(rows)], "clip")
 
     @staticmethod
     def symmetrize(H: Matrix) -> None:
-        """Nothing is missing: BLAS has written both triangles."""
+        """Nothing to do: BLAS writes both triangles."""
 
     def advance(
         self, d: Vector, dv: Vector, v: Vector, active: NDArray[np.bool_], H: Matrix, c: Vector
@@ -275,7 +276,7 @@ class DenseBlock(Block):
         loss, slopes = SquaredHinge.weighted_sum(v.copy(), self.s)
         if not H.size:
             slopes *= self.y
-            c[:-1] = self._back(slopes)
+            c[:-1] = self._left_product(slopes)
             c[-1] = self.b * slopes.sum()
         return loss
 
@@ -284,7 +285,7 @@ class DenseBlock(Block):
         image += self.b * d[-1]
         image *= 2.0 * self.s * active
         product = np.empty(len(d)) if out is None else out
-        product[:-1] = self._back(image)
+        product[:-1] = self._left_product(image)
         product[-1] = self.b * image.sum()
         return product
 
@@ -295,10 +296,10 @@ class DenseBlock(Block):
     def design(self) -> Matrix:
         return self._design_from(self.X)
 
-    # Parts of it -------------------------------------------------------------------------------
+    # Some of its rows or columns ---------------------------------------------------------------
 
     def rows(self, chosen: slice) -> DenseBlock:
-        # A sample is small enough to be copied, for BLAS; what is a view with all rows stays one.
+        # Consecutive rows are a view. Every k-th row is a small copy, with strides that BLAS can read.
         X = self.X[chosen] if chosen.step is None else np.ascontiguousarray(self.X[chosen])
         y, s = map(np.ascontiguousarray, (self.y[chosen], self.s[chosen]))
         return DenseBlock(X, y, s, intercept=self.b > 0)
@@ -317,11 +318,11 @@ class DenseBlock(Block):
         return np.full(self.n_features, self.n_samples)
 
     def copy_columns(self, chosen: NDArray[np.intp], places: Indices, offset: int, target: Columns) -> None:
-        # All columns are as long as each other, so the places are a matrix.
+        # All columns have the same number of entries, so the target is a matrix.
         if not len(chosen):
             return
-        mine = slice(offset, offset + self.n_samples)
+        rows = slice(offset, offset + self.n_samples)
         root = np.sqrt(self.s) * self.y
         shape = (len(chosen), -1)
-        np.multiply(root, self.X[:, chosen].T, out=target.data.reshape(shape)[:, mine])
-        target.indices.reshape(shape)[:, mine] = np.arange(mine.start, mine.stop)
+        np.multiply(root, self.X[:, chosen].T, out=target.data.reshape(shape)[:, rows])
+        target.indices.reshape(shape)[:, rows] = np.arange(rows.start, rows.stop)

@@ -1,15 +1,14 @@
-"""Compiled loops over CSR rows. Imported when the first sparse block is asked something.
+"""Compiled loops over CSR rows; imported with the first sparse block.
 
-Written by hand because each does in one pass over the matrix what library products do in two or
-three: a row is still in the cache when its contribution to the gradient is scattered. `jit.py` says how
-they are compiled. What they write to is allocated by the caller: numba takes long to compile an
-allocation (`loss_by_class` took 1.5 s with, 0.9 s without). The product of a row with θ, and what a row that
-changes sides does, are written out where they are needed: as functions of their own they made fits on w8a 1.2
-to 1.5 times as long.
+Written by hand because each loop does in one pass over the matrix what library products do in two or three: a
+row is still in the cache when its contribution to the gradient is added. `jit.py` says how they are compiled.
+The caller allocates the arrays that they write to, since numba takes long to compile an allocation
+(`loss_by_class` took 1.5 s with, 0.9 s without). The product of a row with θ, and the updates for a row that
+changes sides, are repeated in several loops: as functions they made fits on w8a 1.2 to 1.5 times as long.
 
-The entries of row k are data[e], in the columns indices[e], for starts[k] ≤ e < stops[k]: so some of the
-rows of a matrix are a matrix themselves, without a copy of an entry. Where all entries are 1, as those of
-indicators are, `data` may be None: not reading them makes the loops 1.1 to 1.5 times as fast.
+The entries of row k are data[e], in the columns indices[e], for starts[k] ≤ e < stops[k]: so a selection of
+rows is a matrix in this form, without a copy of the entries. If all entries are 1, as those of indicators
+are, `data` may be None: the loops, which then do not read them, are 1.1 to 1.5 times as fast.
 """
 
 from __future__ import annotations
@@ -32,20 +31,21 @@ _derivative = compiled_part(SquaredHinge.derivative)
 
 @compiled
 def loss_by_class(data, indices, starts, stops, y, s, b, theta, totals, gradients, squares):
-    """Add Σ s ρ²(v) and its gradient, by class, and the active rows to the squared lengths, unless empty.
+    """Add Σ s ρ²(v) by class to `totals` and its gradients to `gradients`.
 
-    If there is one total, it is that of both classes.
+    Unless `squares` is empty, add the squared lengths of the columns over the active rows to it. If `totals`
+    has one entry, it is the sum over both classes.
     """
     intercept = b * theta[-1]
     both = totals.size == 1
-    somewhere = False
+    is_zero = True
     for x in theta:
         if x != 0.0:
-            somewhere = True
+            is_zero = False
             break
     for k in range(y.size):
         score = intercept
-        if somewhere:
+        if not is_zero:
             for e in range(starts[k], stops[k]):
                 score += _times(theta[indices[e]], data, e)
         margin = y[k] * score
@@ -65,7 +65,7 @@ def loss_by_class(data, indices, starts, stops, y, s, b, theta, totals, gradient
 
 @compiled
 def squared_norms(data, indices, starts, stops, units, norms):
-    """Add ‖x_k‖² for every row, x_k times the units."""
+    """Add ‖units ∘ x_k‖² for every row."""
     for k in range(norms.size):
         for e in range(starts[k], stops[k]):
             x = units[indices[e]] * data[e]
@@ -74,7 +74,7 @@ def squared_norms(data, indices, starts, stops, units, norms):
 
 @compiled
 def matvec(data, indices, starts, stops, y, b, theta, result):
-    """Lθ, for every row: the margins of θ."""
+    """Lθ, the margins at θ."""
     intercept = b * theta[-1]
     for k in range(y.size):
         score = intercept
@@ -85,9 +85,9 @@ def matvec(data, indices, starts, stops, y, b, theta, result):
 
 @compiled
 def advance(data, indices, starts, stops, y, s, b, d, dv, v, active, H, c):
-    """Write L d to dv and take the whole step, see `update_active`; return the loss after it.
+    """Write L d to dv and take the whole step, as `Block.update_active` does; return the loss after it.
 
-    Without H, write the gradient of the loss after the step to c: the rows are in the cache.
+    If H is empty, write the gradient of the loss after the step to c, while the rows are in the cache.
     """
     total = 0.0
     slope_sum = 0.0
@@ -143,7 +143,7 @@ def _rank_one_update(data, indices, start, stop, weight, labelled, b, H, c):
 
 @compiled
 def symmetrize(H):
-    """Copy the lower triangle of H to the upper one, a cache line of numbers at a time."""
+    """Copy the lower triangle of H to the upper one, one cache line at a time."""
     line = 8
     for top in range(0, H.shape[0], line):
         bottom = min(top + line, H.shape[0])
@@ -170,9 +170,9 @@ def active_product(data, indices, starts, stops, s, b, active, v, product):
 
 @compiled
 def dual_epoch(data, indices, starts, stops, y, s, b, order, inverse, theta):
-    """One step for each row's dual variable, from zero and in this order; θ follows.
+    """One step for each row's dual variable, from zero and in this order; θ is updated with each step.
 
-    `inverse` has 1/D_i for the penalty Σ D_i θ_i²/2, with a number for the intercept, too. The step of row k
+    `inverse` has 1/D_i for the penalty Σ D_i θ_i²/2, which includes the intercept. The step of row k
     minimises α²/4s - α + ½ Σ_i D_i θ_i² over α ≥ 0, where θ = D⁻¹Lᵀα: α = (1 - v)₊ / (1/2s + L_kD⁻¹L_kᵀ).
     """
     last = theta.size - 1
@@ -194,7 +194,7 @@ def dual_epoch(data, indices, starts, stops, y, s, b, order, inverse, theta):
 
 @compiled
 def largest_whole(values):
-    """The largest of them, without sign, if all are whole numbers; infinity as soon as one is not."""
+    """The largest absolute value if all values are whole numbers, else infinity."""
     largest = 0.0
     for x in values:
         if x != np.floor(x):
@@ -205,10 +205,10 @@ def largest_whole(values):
 
 @compiled
 def sound_indices(pointers, indices, n_columns):
-    """Whether pointers are in order and end with the indices, and the indices of every row rise in range.
+    """Whether a CSR matrix is sound and canonical: its pointers in order, its indices rising and in range.
 
-    Without a branch per entry: an index may fall only where a row begins, so falls are counted there and
-    everywhere.
+    To avoid a branch per entry, the places where the index does not rise are counted over all entries and
+    over the first entries of rows; the counts are equal if the indices rise inside of every row.
     """
     if pointers[0] != 0 or pointers[pointers.size - 1] != indices.size:
         return False
@@ -225,14 +225,14 @@ def sound_indices(pointers, indices, n_columns):
         falls += indices[e] <= indices[e - 1]
     for k in range(1, pointers.size - 1):
         start = pointers[k]
-        if pointers[k - 1] < start < indices.size:  # after a row that is not empty, or it was counted before
+        if pointers[k - 1] < start < indices.size:  # not after an empty row, whose start was counted already
             falls -= indices[start] <= indices[start - 1]
     return inside and falls == 0
 
 
 @compiled
 def column_counts(data, indices, starts, stops, counts):
-    """Count the entries of each column."""
+    """Add the number of entries of each column to `counts`."""
     for k in range(starts.size):
         for e in range(starts[k], stops[k]):
             counts[indices[e]] += 1
@@ -240,7 +240,7 @@ def column_counts(data, indices, starts, stops, counts):
 
 @compiled
 def renumber(indices, position, target):
-    """Look up every column number; one beyond the table counts as the last."""
+    """Write position[indices] to target; an index beyond the table counts as the last."""
     last = position.size - 1
     for e in range(indices.size):
         target[e] = position[min(indices[e], last)]
@@ -248,7 +248,10 @@ def renumber(indices, position, target):
 
 @compiled
 def csr_to_csc(data, indices, starts, stops, root, nexts, offset, target, numbers):
-    """Copy every entry, times root, and its row number plus the offset, to the next place of its column."""
+    """Copy every entry, times its row's root, to the next place of its column, and its row number + offset.
+
+    `nexts` holds the next place of each column, and is updated.
+    """
     for k in range(starts.size):
         number = np.uint32(k + offset)
         for e in range(starts[k], stops[k]):
@@ -260,10 +263,10 @@ def csr_to_csc(data, indices, starts, stops, root, nexts, offset, target, number
 
 @compiled
 def take_columns(data, indices, starts, stops, position, taken, where, ends):
-    """The entries of the columns whose position is not negative, renumbered by it.
+    """Copy the entries of the columns whose position is not negative; the position is the new column number.
 
-    Every entry is written and the next one overwrites it unless it counts: no branch to mispredict. The
-    arrays have one entry to spare for that.
+    To avoid a branch per entry, every entry is written, and the next one overwrites it unless it counts. The
+    arrays therefore need one entry more than the copy.
     """
     count = 0
     for k in range(starts.size):

@@ -18,22 +18,22 @@ from majorant.rows.dense import DenseBlock
 from majorant.rows.threads import blocks_for, parallel_map
 from majorant.status import Vector
 
-# Entries from which on sparse rows are cut into blocks. (Dense rows are not: numpy's many short calls would
-# spend their time handing the GIL to and fro. A dense block divides the long calls only.) With two
-# blocks instead of one, fits on a9a (450,000 entries) took 1.13 times as long on two cores, those on w8a
-# (580,000) as long, and those on ijcnn1 (650,000) 0.89 times.
+# The number of entries from which sparse rows are cut into blocks. (Dense rows are one block: numpy's many
+# short calls would compete for the GIL. A dense block runs only its long calls on all cores.) With two blocks
+# instead of one, fits on two cores took 1.13 times as long on a9a (450,000 entries), as long on w8a
+# (580,000), and 0.89 times as long on ijcnn1 (650,000).
 LEAST_ENTRIES = 500_000
-# The same for every feature: a block has vectors of all features.
+# The same per feature, since every block allocates vectors of all features.
 LEAST_ENTRIES_PER_FEATURE = 16
 
 
 class MemoryRows(Rows):
-    """The rows of X, in blocks that are worked on at the same time.
+    """The rows of X, in blocks that are processed in parallel.
 
-    `cuts` are the row numbers where a block begins. By default the rows are cut for speed, which depends on X
-    alone, not on the number of cores. `batch_blocks` are the blocks that batches are drawn from: what the
-    user has cut, not what was cut for speed. `warm_cache` is what a run leaves for the next one on these
-    rows, which often begins where it ended: along a path of strengths, say.
+    `cuts` are the row numbers where blocks begin. By default `blocks` are cut for speed, in a way that
+    depends on X but not on the number of cores. `batch_blocks` are the blocks from which stochastic methods
+    draw batches: those of `cuts`, not those for speed. `warm_cache` holds what a run leaves for the next run
+    on these rows, which often starts where the last one ended, as along a path of strengths.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class MemoryRows(Rows):
         self.blocks = self.partition()
 
     def relabelled(self, y: Vector, sample_weight: Vector) -> MemoryRows:
-        """The same X with other labels and weights, as for another class; nothing of X is copied."""
+        """The same X with other labels and weights, as for another class; X is not copied."""
         stops = np.cumsum([block.n_samples for block in self.batch_blocks])[:-1]
         parts = zip(self.batch_blocks, np.split(y, stops), np.split(sample_weight, stops), strict=True)
         twin = self.of([block.relabelled(labels, weights) for block, labels, weights in parts])
         twin._cut_by_user = self._cut_by_user
-        if len(twin.batch_blocks) == 1:  # in the same blocks, which depend on what these rows were taken for
+        if len(twin.batch_blocks) == 1:  # the same blocks as here, which need not be those of `partition`
             twin.blocks = _cut(
                 twin.batch_blocks[0], np.cumsum([b.n_samples for b in self.blocks])[:-1].tolist()
             )
@@ -70,22 +70,25 @@ class MemoryRows(Rows):
         """The same rows with some of the features only."""
         blocks = self.partition(2 * (len(chosen) + 1) ** 2)
         part = self.of(parallel_map([partial(block.columns, chosen) for block in blocks]))
-        part._know_columns_of(self, chosen)
+        part._take_stats_at_zero_of(self, chosen)
         return part
 
     def without_empty_columns(self, chosen: NDArray[np.intp]) -> MemoryRows:
-        """The same sparse rows with these features, which have all entries; the entries are not copied."""
-        known: MemoryRows | None = self.warm_cache.get(MemoryRows)
-        if known is not None:  # the same features: those that are not empty
-            return known
+        """The same sparse rows without the features outside of `chosen`, which have no entries.
+
+        The entries are not copied.
+        """
+        cached: MemoryRows | None = self.warm_cache.get(MemoryRows)
+        if cached is not None:  # `chosen` is always the same: the features that have entries
+            return cached
         part = self.transformed(lambda block: block.renumbered(chosen))
-        part._know_columns_of(self, chosen)
+        part._take_stats_at_zero_of(self, chosen)
         self.warm_cache[MemoryRows] = part
         return part
 
     @property
     def loss_by_class_is_cheap(self) -> bool:  # type: ignore[override]
-        """Whether X is sparse: its kernel takes the same time."""
+        """Whether X is sparse: the kernel of sparse rows sums by class in any case."""
         return not self.dense
 
     @property
@@ -100,16 +103,12 @@ class MemoryRows(Rows):
         return y, s
 
     def every(self, step: int) -> MemoryRows:
-        """Every `step`-th row, with `step` times its weight: a rough picture of all."""
+        """Every `step`-th row, with `step` times its weight."""
         return self.transformed(lambda block: block.every(step))
 
     def transformed(self, transform: Callable[[Block], Block]) -> MemoryRows:
-        """What a function makes of the blocks, cut for speed if these rows are."""
-        return self._cut_alike([transform(block) for block in self.batch_blocks])
-
-    def _cut_alike(self, batch_blocks: list[Block]) -> MemoryRows:
-        """Rows made of these `batch_blocks`, cut for speed if these are."""
-        part = self.of(batch_blocks)
+        """The rows with each batch block replaced by transform(block), and cut for speed anew."""
+        part = self.of([transform(block) for block in self.batch_blocks])
         part._cut_by_user = self._cut_by_user
         part.blocks = part.partition()
         return part
@@ -125,9 +124,10 @@ class MemoryRows(Rows):
         return part
 
     def partition(self, least_entries: int = 0) -> list[Block]:
-        """The rows in blocks of `least_entries` or more: what the user has cut, or one block cut evenly.
+        """The user's blocks, or equal blocks of at least `least_entries` entries.
 
-        Where every block has a matrix of its own, that should be small beside the block.
+        Callers that allocate a matrix for every block choose `least_entries` so that it is small beside the
+        block.
         """
         if len(self.batch_blocks) > 1 or self._cut_by_user:
             return self.batch_blocks
@@ -146,7 +146,7 @@ class MemoryRows(Rows):
 
     @property
     def n_parts(self) -> int:
-        # Batches stay within a block that the user has cut, as they must where it is on another machine.
+        # A batch is part of one block, as on a cluster, where another block may be on another machine.
         return len(self.batch_blocks)
 
     def fold_blocks(
@@ -158,14 +158,14 @@ class MemoryRows(Rows):
 
 
 def same_rows(references: Sequence[ref[MemoryRows]], classes: Sequence[Rows]) -> bool:
-    """Whether these are the rows, class by class, that something was made for."""
+    """Whether the references are to these rows, class by class."""
     return [reference() for reference in references] == list(classes)
 
 
 def make_block(X: Any, y: Vector, s: Vector, *, intercept: bool) -> Block:
-    """The block that fits the kind of X."""
+    """The block for this type of X."""
     if sp.issparse(X):
-        # Imported late: numba takes a third of a second, which dense data need not wait for.
+        # Imported late: dense data need not wait for numba, whose import takes a third of a second.
         from majorant.rows.csr import CsrBlock
 
         return CsrBlock.of(X, y, s, intercept=intercept)
@@ -173,16 +173,16 @@ def make_block(X: Any, y: Vector, s: Vector, *, intercept: bool) -> Block:
 
 
 def joined(blocks: Sequence[Block]) -> list[Block]:
-    """The rows of all blocks, copied into one, or into two if some blocks are dense and some are sparse."""
+    """The rows of all blocks, copied into one block, or into two if some are dense and some are sparse."""
     found: list[Block] = []
     kinds: list[type[Block]] = list(dict.fromkeys(type(block) for block in blocks))
     for kind in kinds:
-        mine = [block for block in blocks if type(block) is kind]
-        if len(mine) == 1:
-            found += mine
+        alike = [block for block in blocks if type(block) is kind]
+        if len(alike) == 1:
+            found += alike
             continue
-        found.append(kind.joined(mine))
-        folds = [block.fold for block in mine if block.fold is not None]
+        found.append(kind.joined(alike))
+        folds = [block.fold for block in alike if block.fold is not None]
         found[-1].fold = np.concatenate(folds) if folds else None
     return found
 

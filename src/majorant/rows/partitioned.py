@@ -1,10 +1,10 @@
-"""Rows in blocks that are on a disk or on a cluster.
+"""Rows whose blocks are on a disk or on a cluster.
 
-A `BlockStore` maps a question over all of its blocks, at the price of a pass over a disk, or of a round trip
-to a cluster. `PartitionedRows` are what a `BlockTransform` makes of the blocks of a store: "this class
-against the rest", "without the rows of that fold", "some columns only". Questions to several transforms of
-one store share a pass: `map_blocks_each` takes a list of questions, a `PassBatcher` collects the questions of
-problems that are solved in threads.
+A `BlockStore` maps a question over its blocks, which takes a pass over a disk or a round trip to a cluster.
+`PartitionedRows` apply a `BlockTransform` to each block of a store: one class against the rest, without the
+rows of a fold, or some columns only. Questions to several transforms of one store share a pass:
+`map_blocks_each` takes a list of questions, and a `PassBatcher` collects the questions of problems that are
+solved in threads.
 """
 
 from __future__ import annotations
@@ -27,41 +27,41 @@ from majorant.rows.pass_batcher import AskAll, PassBatcher
 from majorant.rows.sources import DEFAULT_MEMORY
 from majorant.status import Matrix
 
-# The part of the memory that a solver's copies of rows may take.
-COPIES = 1 / 16
+# The share of the memory that a solver's copies of rows may take.
+COPIES_SHARE = 1 / 16
 
-# A matrix that is kept for all classes and strengths takes no more than this share of the memory.
-SHARE = 4
+# The share of the memory that Gram matrices may take which are kept for all classes and strengths.
+GRAMS_SHARE = 1 / 4
 
 
 class BlockStore(ABC):
-    """Blocks on a disk or on a cluster, `memory` bytes of which may be kept here. A question goes to all."""
+    """Blocks on a disk or on a cluster; this process may keep `memory` bytes of them."""
 
     def __init__(self, n_blocks: int, memory: int) -> None:
         self.n_blocks, self.memory = n_blocks, memory
         self.batcher: PassBatcher | None = None
         self.passes = 0
-        """The passes that have begun."""
+        """The number of passes that have begun."""
         self.grams: dict[Callable[[Block], Block], Matrix] = {}
         self._sample: dict[EveryKth, list[Block]] = {}
         self._sampling = Lock()
 
     @abstractmethod
     def one_pass(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
-        """The answers of all blocks, in their order."""
+        """The answers of all blocks, in block order."""
 
     @abstractmethod
     def fold_blocks(
         self, state: State, through: Callable[[State, Block], State], order: Sequence[int]
     ) -> State:
-        """Take a state through blocks, one after the other."""
+        """As `Rows.fold_blocks`."""
 
     def map_blocks(self, question: Callable[[Block], Answer]) -> Iterable[Answer]:
-        """The answers of all blocks, in their order: one pass, shared if there is a batcher."""
+        """The answers of all blocks, in block order: one pass, shared with other threads by a batcher."""
         return self.one_pass(question) if self.batcher is None else self.batcher.map_blocks(question)
 
     def sampled(self, sample: EveryKth) -> list[Block]:
-        """Some rows, copied into one block, since a solver has a matrix for each block: one pass.
+        """Some rows, in one pass, copied into one block, since a solver allocates a matrix for each block.
 
         Threads that ask for the same sample get the same copy.
         """
@@ -73,20 +73,20 @@ class BlockStore(ABC):
 
 
 def identity(value: Answer) -> Answer:
-    """The value: what leaves blocks as they are. Unlike a lambda, this function can be pickled."""
+    """The transform that changes nothing; unlike a lambda, it can be pickled."""
     return value
 
 
 @dataclass(frozen=True, eq=False)
 class BlockTransform:
-    """What is made of a block of a store."""
+    """A function of a block: other weights, the labels of one class against the rest, some columns."""
 
     reweight: Callable[[Block], Block] = identity
-    """Changes the weights. What depends on X and on the weights alone is the same for all classes."""
+    """Changes the weights. Sums that depend only on X and the weights are the same for all classes."""
     positive: int | None = None
-    """The number of the class whose rows get the label 1 (all others -1), where y numbers the classes."""
+    """The class whose rows get the label 1, all others -1, if y numbers the classes; None: y as it is."""
     features: NDArray[np.intp] | None = None
-    """The columns that are left; None for all."""
+    """The columns to keep; None: all."""
 
     def __call__(self, block: Block) -> Block:
         found = self.reweight(block)
@@ -97,7 +97,7 @@ class BlockTransform:
 
 @dataclass(frozen=True)
 class TransformedQuestion:
-    """A question to what a transform makes of a block. Equal questions are answered once."""
+    """question(transform(block)). Equal questions are answered once per pass."""
 
     transform: Callable[[Block], Block]
     question: Callable[..., Any]
@@ -130,9 +130,9 @@ class PartitionedRows(Rows):
         return [[transform(block) for block in blocks] for transform in self._transforms(parts)]
 
     def _transforms(self, parts: Sequence[Rows]) -> list[BlockTransform]:
-        mine = [part for part in parts if isinstance(part, PartitionedRows) and part.store is self.store]
-        assert len(mine) == len(parts), "rows of several stores cannot share a pass"
-        return [part.transform for part in mine]
+        same = [part for part in parts if isinstance(part, PartitionedRows) and part.store is self.store]
+        assert len(same) == len(parts), "rows of several stores cannot share a pass"
+        return [part.transform for part in same]
 
     @property
     def n_parts(self) -> int:
@@ -140,8 +140,8 @@ class PartitionedRows(Rows):
 
     @property
     def copy_budget(self) -> int:
-        # Not more with more memory: it would change the last digits of what a fit finds.
-        return int(COPIES * min(self.store.memory, DEFAULT_MEMORY))
+        # With more memory than the default no more copies, which would change the last digits of the result.
+        return int(COPIES_SHARE * min(self.store.memory, DEFAULT_MEMORY))
 
     def fold_blocks(
         self, state: State, through: Callable[[State, Block], State], order: Sequence[int]
@@ -149,36 +149,36 @@ class PartitionedRows(Rows):
         return self.store.fold_blocks(state, TransformedQuestion(self.transform, through), order)
 
     def gram(self) -> Matrix:
-        # It does not depend on the labels, so one pass serves all classes, and every strength of a path.
+        # The matrix does not depend on the labels: one pass serves all classes and all strengths of a path.
         if self.transform.features is not None:
             return super().gram()
         grams, reweight = self.store.grams, self.transform.reweight
         if reweight not in grams:
             gram: Matrix = reduce(add, self.store.map_blocks(TransformedQuestion(reweight, Block.gram)))
-            if SHARE * (len(grams) + 1) * gram.nbytes > self.store.memory:
+            if (len(grams) + 1) * gram.nbytes > GRAMS_SHARE * self.store.memory:
                 return gram
             gram.flags.writeable = False
             grams[reweight] = gram
         return grams[reweight]
 
     def columns(self, chosen: NDArray[np.intp]) -> PartitionedRows:
-        """The same rows with some of the features only, chosen anew in every pass."""
+        """The same rows with some of the features only, which every pass selects again."""
         features = chosen if self.transform.features is None else self.transform.features[chosen]
         return replace(self, n_features=len(chosen), transform=replace(self.transform, features=features))
 
     def reweighted(self, reweight: Callable[[Block], Block], n_samples: int) -> PartitionedRows:
-        """The same rows with other weights, of which `n_samples` are not zero."""
+        """The same rows with other weights; `n_samples` of them are not zero."""
         return replace(self, n_samples=n_samples, transform=replace(self.transform, reweight=reweight))
 
     def by_problem(self, n_classes: int) -> list[PartitionedRows]:
-        """The rows as every problem labels them: as they are, or each of more classes against the rest."""
+        """The rows of every problem: as they are for two classes, else for each class against the rest."""
         positives = [None] if n_classes == 2 else range(n_classes)
         return [replace(self, transform=replace(self.transform, positive=code)) for code in positives]
 
 
 def compute_stats_at_zero(parts: Sequence[Rows]) -> None:
-    """The loss by class at θ = 0 of several transforms of the same blocks, in one pass."""
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by Objective.check_scale
+    """Compute `stats_at_zero` of several transforms of the same blocks, in one pass."""
+    with np.errstate(over="ignore", invalid="ignore"):  # Objective.check_scale refuses what overflows
         found = losses_by_class(parts, np.zeros((len(parts), parts[0].n_features + 1)), lengths=True)
     for part, stats in zip(parts, found, strict=True):
-        part.__dict__["stats_at_zero"] = stats  # where the cached property looks for it
+        part.__dict__["stats_at_zero"] = stats  # the value of the cached property

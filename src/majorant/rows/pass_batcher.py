@@ -1,11 +1,11 @@
 """One pass over the rows for the questions of several problems.
 
 Classes that are trained against the rest ask different questions of the same X. Where a pass is expensive,
-each problem runs in a thread of its own. A thread waits with its question until all other threads have one
-too, or until no question has come for `PATIENCE` seconds. (A thread may be busy, or wait for another one:
-before Python 3.12 a `cached_property` holds a lock for all objects of its class.) Then one pass answers all
-questions, block by block. The thread that started the problems runs the pass, so Ctrl-C and callbacks are
-handled in that thread. Each problem adds up its answers in block order: sharing a pass changes no result.
+each problem runs in a thread of its own. A question waits until all threads have asked one, or until no
+question has come for `PATIENCE` seconds. (A thread may be busy, or wait for another one: before Python 3.12 a
+`cached_property` holds a lock for all objects of its class.) Then one pass answers all questions, block by
+block. The thread that started the problems runs the pass, so Ctrl-C and callbacks are handled in that thread.
+Each problem adds up its answers in block order: sharing a pass changes no result.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Question = Callable[[Block], Any]
 _END = object()
 
 PATIENCE = 0.05
-"""Seconds without a new question after which a pass begins without the missing ones."""
+"""Seconds without a new question after which a pass begins, although some threads have not asked."""
 
 
 @dataclass(frozen=True, eq=False)
 class AskAll:
-    """Several questions as one, which can be sent to where the blocks are."""
+    """Several questions as one question, which can be pickled and sent to a worker."""
 
     questions: Sequence[Question]
 
@@ -48,13 +48,13 @@ class _Request(NamedTuple):
     replies: SimpleQueue[Any]
     """The answers of the blocks, then `_END` or a `_Failure`."""
     needed: Callable[[], bool]
-    """Whether the thread goes on. After Ctrl-C, only a thread that measures what is to be kept does."""
+    """Whether the thread still needs the answer. After Ctrl-C, only threads that certify their result do."""
 
 
 class PassBatcher:
     """Collects the questions of several threads, and answers them in one pass.
 
-    `one_pass` maps a question over all blocks, and gives the answers in block order.
+    `one_pass` maps a question over all blocks, and yields the answers in block order.
     """
 
     def __init__(self, one_pass: Callable[[Question], Iterable[Any]]) -> None:
@@ -65,9 +65,13 @@ class PassBatcher:
         """The first error in one of the threads. It ends the other threads at their next question."""
 
     def map_blocks(self, question: Question) -> Generator[Any, None, None]:
-        """The answers of all blocks, when the other threads have a question too."""
+        """The answers of all blocks, in block order, from a pass that the other threads' questions share.
+
+        Waits until every other thread has asked a question, or for `PATIENCE` seconds without a new one. The
+        first error in any of the threads is raised in all of them.
+        """
         check()
-        request = _Request(question, SimpleQueue(), in_context(_goes_on))
+        request = _Request(question, SimpleQueue(), in_context(_is_not_interrupted))
         with self._changed:
             if self.error is not None:
                 raise self.error
@@ -79,13 +83,13 @@ class PassBatcher:
             yield answer
 
     def resize(self, change: int) -> None:
-        """Wait for the questions of more threads, or of fewer."""
+        """Change the number of threads whose questions a pass waits for."""
         with self._changed:
             self._size += change
             self._changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
-        """Raise an error, if it is the first, wherever a question waits for its answer or will be asked."""
+        """Raise an error in all threads, where they wait for an answer or ask the next question."""
         with self._changed:
             if self.error is None:
                 self.error = error
@@ -95,16 +99,16 @@ class PassBatcher:
             self._changed.notify_all()
 
     def run(self) -> None:
-        """Make passes until there is no thread to wait for. Waiting threads get the errors of passes."""
+        """Make passes until all threads have ended. An error in a pass is raised in the waiting threads."""
         try:
-            while requests := self._collected():
+            while requests := self._wait_for_requests():
                 self._answer(requests)
         except BaseException as error:  # fail the questions that still wait for an answer
             self.fail(error)
             raise
 
-    def _collected(self) -> list[_Request]:
-        """The questions for the next pass; none if there is no thread to wait for."""
+    def _wait_for_requests(self) -> list[_Request]:
+        """The questions for the next pass; an empty list if all threads have ended."""
         with self._changed:
             while len(self._waiting) < self._size:
                 in_time = self._changed.wait(PATIENCE if self._waiting else None)
@@ -114,7 +118,7 @@ class PassBatcher:
             return requests
 
     def _answer(self, requests: list[_Request]) -> None:
-        # What several threads ask alike, such as the matrix of all pairs of features, is answered once.
+        # Equal questions, such as that for the Gram matrix, are answered once.
         questions = list(dict.fromkeys(request.question for request in requests))
         end: Any = _END
         try:
@@ -137,7 +141,7 @@ class PassBatcher:
             raise KeyboardInterrupt
 
 
-def _goes_on() -> bool:
+def _is_not_interrupted() -> bool:
     try:
         check()
     except KeyboardInterrupt:

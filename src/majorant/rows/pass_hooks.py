@@ -1,6 +1,6 @@
-"""What happens between two blocks of rows that are read one after the other: a pass may take minutes.
+"""Functions that are called after each block of a pass, to show its progress or to end it.
 
-Functions that show how far a pass has come, or end it, are called there.
+A pass over rows on a disk or on a cluster may take minutes.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from majorant.interrupts import check
 
 @dataclass(frozen=True)
 class Pass:
-    """How far one pass over all blocks has come."""
+    """The progress of one pass over all blocks."""
 
     number: int
-    """Counted from 1, by reader."""
+    """The number of the pass, counted from 1 for every store."""
     done: int
-    """Blocks that are dealt with."""
+    """The number of blocks that are done."""
     blocks: int
-    """Blocks in all."""
+    """The number of all blocks."""
     seconds: float
-    """Since it began."""
+    """The time since the pass began."""
 
     @property
     def expected(self) -> float:
-        """The seconds that it will take in all, if it goes on like this."""
+        """The expected seconds of the whole pass, if the other blocks take as long as those done."""
         return self.seconds * self.blocks / self.done if self.done else math.inf
 
 
@@ -41,7 +41,7 @@ _WATCHERS: ContextVar[tuple[Watcher, ...]] = ContextVar("_WATCHERS", default=())
 
 @contextmanager
 def between_blocks(watcher: Watcher) -> Iterator[None]:
-    """Have a function called after every block, in this thread; what it raises ends the pass."""
+    """Inside, call a function after every block of this thread's passes; an error in it ends the pass."""
     token = _WATCHERS.set((*_WATCHERS.get(), watcher))
     try:
         yield
@@ -50,7 +50,7 @@ def between_blocks(watcher: Watcher) -> Iterator[None]:
 
 
 def call_watchers(state: Pass) -> None:
-    """Tell all of them; and end the pass if its end is wanted."""
+    """Call all watchers; raise `KeyboardInterrupt` if the pass is to end."""
     check()
     for watcher in _WATCHERS.get():
         watcher(state)

@@ -1,17 +1,18 @@
-r"""The loss as the quadratic that it is, until a row changes sides.
+r"""The loss near θ as a quadratic function, which is exact until a row changes sides.
 
 With A = {k : margin_k < 1}, the active rows,
 
     Σ_k s_k ρ²((Lθ)_k) = s_A - c·θ + ½ θᵀHθ,    H = 2 L_AᵀS_A L_A,    c = 2 L_AᵀS_A 1,    s_A = Σ_A s_k,
 
-exactly, as long as A is the same. H is the true curvature, where the paper's 2LᵀSL, which counts all rows, is
-a bound. When θ moves, only the rows that enter or leave A are added to H and c, or taken away.
+exactly, as long as A does not change. H is the true curvature; the paper's 2LᵀSL, a sum over all rows, is a
+bound of it. When θ moves, rows that enter A are added to H and c, and rows that leave A are subtracted.
 
-The margins v = Lθ are kept beside the rows and carried along: a step d costs one product with X, after
-which the loss at θ + t d is known for every t at the price of a pass over two n-vectors.
+The margins v = Lθ are carried from step to step: a step d costs one product with X, and then the loss at
+θ + t d costs a pass over two vectors with an entry per row, for every t.
 
-What is carried gathers rounding. Taking a long row away can cancel all digits of what is left in H, so H and
-c are built anew when a diagonal entry has shrunk to a millionth; `refresh` builds everything anew from θ.
+Carried numbers collect rounding errors. Subtracting a large row from H can cancel all digits of the rest, so
+H and c are recomputed when a diagonal entry has shrunk to a millionth; `refresh` recomputes everything from
+θ.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from majorant.rows.memory import MemoryRows
 from majorant.rows.threads import parallel_map
 from majorant.status import Vector
 
-# A diagonal entry of H that has lost more than this factor has lost the digits it had in common.
+# The factor by which a diagonal entry of H may shrink before its digits count as cancelled.
 CANCELLED = 1e6
 
 
 class CarriedMargins:
-    """One block's margins at θ, what a step along d would add to them, who is active, and its H and c.
+    """One block's margins v at θ, their change dv along the last step d, its active rows, and its H and c.
 
-    Without H, c is the gradient of the loss where `advance` has led.
+    Without H, c is the gradient of the loss after the last `advance`.
     """
 
     def __init__(self, block: Block, theta: Vector, *, gram: bool) -> None:
@@ -49,20 +50,20 @@ class CarriedMargins:
         self.refresh(theta)
 
     def refresh(self, theta: Vector) -> None:
-        """The margins from θ itself, and H and c from them."""
+        """Compute the margins from θ, and H and c from the margins."""
         self.v = self.block.matvec(theta)
         self.dv = np.zeros_like(self.v)
         self.active = self.v < 1.0
         self.build()
 
     def build(self) -> None:
-        """H and c from the active rows."""
+        """Compute H and c from the active rows."""
         if self.H.size:
             self.H[:], self.c[:] = 0.0, 0.0
             self.block.rank_update(np.flatnonzero(self.active), 1.0, self.H, self.c)
 
     def advance(self, d: Vector) -> float:
-        """Go to θ + d, and bring H and c along; the loss there."""
+        """Move the margins, H and c to θ + d; returns the loss there."""
         return self.block.advance(d, self.dv, self.v, self.active, self.H, self.c)
 
     def loss_at(self, t: float) -> float:
@@ -70,27 +71,27 @@ class CarriedMargins:
         return float(self.block.s @ SquaredHinge.value(self.v + t * self.dv))
 
     def move(self, t: float) -> None:
-        """Go to θ + t d, for the last d."""
+        """Move to θ + t d, for the last d."""
         self.block.update_active(t, self.dv, self.v, self.active, self.H, self.c)
 
     def product(self, d: Vector) -> Vector:
-        """The block's share of H d, without H, in a buffer that the next call writes to."""
+        """The block's term of H d, computed without H, in a buffer that the next call overwrites."""
         return self.block.active_product(self.active, d, self._product)
 
 
 class ActiveQuadratic:
-    """The loss around θ, over all classes and blocks, as a quadratic that follows θ.
+    """The loss near θ, over all classes and blocks, as a quadratic that is updated when θ moves.
 
-    H is (C, p, p) and c is (C, p) for C classes: the loss does not tie them. With ``gram=False`` H is not
-    formed: only products with it are asked for.
+    For C classes H is (C, p, p) and c is (C, p), since the loss has no mixed terms. With ``gram=False`` H is
+    not formed, and only products with it are available.
     """
 
     def __init__(self, classes: Sequence[MemoryRows], theta: Vector, *, gram: bool = True) -> None:
-        self.theta: Vector | None = theta  # where the margins are; nowhere while a step is tried
-        self.ahead: Vector | None = None  # a point near θ that a run has ended at
+        self.theta: Vector | None = theta  # the point of the margins; None between `advance` and `commit`
+        self.ahead: Vector | None = None  # a point near θ where a run has ended, not yet that of the margins
         self.made_for = [ref(rows) for rows in classes]
         thetas = theta.reshape(len(classes), -1)
-        # Each part has an H of its own, which should be small beside the rows.
+        # Each block has its own H, which should be small beside the rows.
         blocks = [rows.partition(2 * thetas.shape[1] ** 2 if gram else 0) for rows in classes]
         tasks = [
             partial(CarriedMargins, block, row, gram=gram)
@@ -105,14 +106,14 @@ class ActiveQuadratic:
             self.H, self.c = first.H[np.newaxis], first.c[np.newaxis]
         else:
             self.H, self.c = (np.empty((len(classes), *like.shape)) for like in (first.H, first.c))
-        self.fresh = True
-        self.products = 0  # with H, without forming it
+        self.fresh = True  # nothing was carried since the last computation from θ
+        self.products = 0  # the number of products with H, without forming it
         self.knows_gradient = gram
         self._loss: float | None = None
         self._gather()
 
     def _gather(self) -> None:
-        """H and c from those of the blocks."""
+        """Add up H and c of the blocks."""
         if not self.H.size:
             self._diagonal = np.zeros(0)
             return
@@ -127,7 +128,7 @@ class ActiveQuadratic:
         self._diagonal = self.H.diagonal(axis1=1, axis2=2).copy()
 
     def _each(self, method: str, theta: Vector) -> list[Any]:
-        """Call a method of every part with its class's row of θ, or of a step."""
+        """Call a method of every block with its class's row of θ, or of a step."""
         if len(self.parts) == 1:
             check()
             return [getattr(self.parts[0], method)(theta)]
@@ -136,22 +137,22 @@ class ActiveQuadratic:
         return parallel_map([partial(getattr(part, method), row) for parts, row in pairs for part in parts])
 
     def is_at(self, theta: Vector) -> bool:
-        """Whether the margins are those of θ."""
+        """Whether θ is the point of the margins."""
         return self.theta is theta or (self.theta is not None and np.array_equal(self.theta, theta))
 
     def is_behind(self, theta: Vector) -> bool:
-        """Whether θ is the point ahead of the margins, where the last run has ended."""
+        """Whether the last run has ended at θ without moving the margins there."""
         return self.ahead is not None and np.array_equal(self.ahead, theta)
 
     def refresh(self, theta: Vector) -> None:
-        """Everything anew from θ, free of what was carried."""
+        """Compute everything from θ, without carried numbers."""
         self._each("refresh", theta)
         self.theta, self.ahead, self.fresh, self._loss = theta, None, True, None
         self.knows_gradient = self.H.size > 0
         self._gather()
 
     def gradient(self, theta: Vector) -> Vector:
-        """∇loss(θ) = Hθ - c, class by class, for the θ that the margins are at, if `knows_gradient`."""
+        """∇loss(θ) = Hθ - c, class by class, if θ is the point of the margins and `knows_gradient`."""
         if not self.H.size:
             return np.concatenate([reduce(add, (part.c for part in parts)) for parts in self.by_class])
         if len(self.H) == 1:
@@ -160,7 +161,7 @@ class ActiveQuadratic:
         return np.asarray((product - self.c).ravel())
 
     def product(self, d: Vector) -> Vector:
-        """H d, without H, in a buffer that the next call writes to."""
+        """H d, computed without H, in a buffer that the next call overwrites."""
         self.products += 1
         answers = iter(self._each("product", d))
         sums = []
@@ -171,7 +172,7 @@ class ActiveQuadratic:
         return sums[0] if len(sums) == 1 else np.concatenate(sums)
 
     def advance(self, d: Vector) -> float:
-        """Go to θ + d, by one product with X; the loss there. H and c follow with `commit`."""
+        """Move the margins to θ + d, by one product with X; returns the loss. `commit` updates H and c."""
         self.theta = None
         self._loss = sum(self._each("advance", d))
         self.knows_gradient = True
@@ -179,7 +180,7 @@ class ActiveQuadratic:
 
     @property
     def loss(self) -> float:
-        """The loss where the margins are."""
+        """The loss at the point of the margins."""
         if self._loss is None:
             self._loss = self.loss_at(0.0)
         return self._loss
@@ -189,13 +190,13 @@ class ActiveQuadratic:
         return sum(part.loss_at(t) for part in self.parts)
 
     def move(self, t: float) -> None:
-        """Go to θ + t d, for the last d: with t = -1, back."""
+        """Move the margins by t d, for the last d; t = -1 undoes `advance`."""
         self._loss = None
         self.knows_gradient = self.H.size > 0
         parallel_map([partial(part.move, t) for part in self.parts])
 
     def commit(self, theta: Vector) -> None:
-        """Bring H and c to where the margins are, which is θ."""
+        """Update H and c to the point of the margins, which is θ."""
         before, self.fresh = self._diagonal, False
         self._gather()
         cancelled = (before > CANCELLED * self._diagonal).any()

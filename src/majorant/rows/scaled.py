@@ -1,14 +1,15 @@
-r"""Rows whose features are in other units: column j of X times u_j, without a copy of X.
+r"""Rows with scaled features: column j of X times u_j, without a copy of X.
 
-`ScaledBlock` answers every question by the block that it holds: θ is multiplied by u before, and sums over
-the rows are multiplied by u after. So sparse rows stay sparse, and rows on a disk or a cluster need no other
-source. `standard_deviations` has the units that `standardize=True` divides by.
+`ScaledBlock` holds the unscaled block: it multiplies θ by u before it calls the block, and the block's sums
+by u afterwards. So sparse rows stay sparse, and rows on a disk or a cluster need no other source.
+`standard_deviations` computes the units that `standardize=True` divides by.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -22,19 +23,19 @@ from majorant.rows.memory import MemoryRows
 from majorant.rows.partitioned import PartitionedRows
 from majorant.status import Matrix, Vector
 
-# The share of Σ s x² that is left after centring, below which the difference has lost too many digits and the
-# rows are read once more.
+# The share of Σ s x² below which Σ s x² minus the squared mean has lost too many digits: one more pass then
+# computes the variance from centred values.
 CANCELLED = 1e-6
 
-# A standard deviation that is smaller, relative to the mean, is rounding: the column is constant.
+# The largest standard deviation, relative to the mean, of a column that counts as constant.
 CONSTANT = 1e-14
 
 
 def standard_deviations(rows: Rows) -> Vector:
     """The standard deviation of every feature, weighted as the loss weighs the rows; 1 if it is constant.
 
-    Known from the loss at θ = 0, without a pass over the rows, unless features are far from zero compared to
-    their deviation.
+    It follows from the gradient of the loss at θ = 0, without a pass over the rows, unless a feature is far
+    from zero in units of its deviation.
     """
     stats = rows.stats_at_zero
     weight = stats.loss.value
@@ -43,25 +44,20 @@ def standard_deviations(rows: Rows) -> Vector:
     variances = squares / weight - means**2
     for j in np.flatnonzero(variances <= CANCELLED * squares / weight).tolist():
         if squares[j] > 0.0:
-            variances[j] = _variance(rows, j, float(means[j]))
+            sums = rows.sum_blocks(partial(_centred_sums, j, float(means[j])))
+            variances[j] = (sums[2] - sums[1] ** 2 / weight) / weight
     deviations = np.sqrt(np.maximum(variances, 0.0))
     return np.where(deviations > CONSTANT * np.abs(means), deviations, 1.0)
 
 
-def _variance(rows: Rows, j: int, mean: float) -> float:
-    """The variance of one feature, from what its mean leaves of each row: one pass."""
-    weight, first, second = rows.sum_blocks(lambda block: _centred_sums(block, j, mean)).tolist()
-    return float((second - first**2 / weight) / weight)
-
-
-def _centred_sums(block: Block, j: int, mean: float) -> Vector:
+def _centred_sums(j: int, mean: float, block: Block) -> Vector:
     """Σ s, Σ s (x - mean) and Σ s (x - mean)² of one feature."""
     x = block.y * block.columns(np.array([j])).matvec(np.array([1.0, 0.0])) - mean
     return np.array([block.s.sum(), block.s @ x, block.s @ x**2])
 
 
 def scaled_rows(parts: Sequence[Rows], units: Vector) -> list[Rows]:
-    """The rows of every class with column j of X times units[j]; of one store, with one transform."""
+    """The rows of every class with column j of X times units[j]; parts of one store share the transform."""
     scaled: list[Rows] = []
     known: dict[Callable[[Block], Block], Scaling] = {}
     for rows in parts:
@@ -79,7 +75,7 @@ def scaled_rows(parts: Sequence[Rows], units: Vector) -> list[Rows]:
 
 
 def _scaled(loss: LossSum, units: Vector) -> LossSum:
-    """The loss of coefficients in other units."""
+    """The loss with the gradient in scaled coefficients."""
     return LossSum(loss.value, units * loss.gradient)
 
 
@@ -91,7 +87,7 @@ def _by_class(found: LossByClass, units: Vector) -> LossByClass:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Changes the weights of a block, then its units: a transform that can be sent to a worker."""
+    """A transform that changes the weights of a block, then scales its features; it can be pickled."""
 
     reweight: Callable[[Block], Block]
     units: Vector
@@ -106,7 +102,7 @@ class ScaledBlock(Block):
     Parameters
     ----------
     block : Block
-        With X as it is.
+        The block with the unscaled X.
     units : array (n_features,)
     """
 
@@ -115,12 +111,12 @@ class ScaledBlock(Block):
         super().__init__(block.y, block.s, intercept=block.b > 0.0)
         self.dense, self.sparse_entries = block.dense, block.sparse_entries
         self.fold: FoldOf | None = block.fold
-        # Those of θ: the intercept stays as it is.
+        # The units of θ; the intercept is not scaled.
         self._units = np.append(units, 1.0)
 
     @property
     def y(self) -> Vector:
-        """The labels, which are the block's."""
+        """The labels of the block."""
         return self.block.y
 
     @y.setter
@@ -129,7 +125,7 @@ class ScaledBlock(Block):
 
     @property
     def s(self) -> Vector:
-        """The weights, which are the block's."""
+        """The weights of the block."""
         return self.block.s
 
     @s.setter
@@ -186,18 +182,18 @@ class ScaledBlock(Block):
         own = np.zeros_like(H), np.zeros_like(c)
         loss = self.block.advance(self._units * d, dv, v, active, *own)
         if not H.size:
-            c[:] = 0.0  # the gradient after the step takes its place
+            c[:] = 0.0  # without H, c is the gradient after the step
         self._add(own, H, c)
         return loss
 
     def _add(self, own: tuple[Matrix, Vector], H: Matrix, c: Vector) -> None:
-        """Add what the block has found, in its own units, to H and c."""
+        """Scale the sums of the block, and add them to H and c."""
         if H.size:
             H += self._units[:, np.newaxis] * own[0] * self._units
         c += self._units * own[1]
 
     def dual_epoch(self, order: Indices, inverse: Vector, theta: Vector) -> None:
-        """As `CsrBlock.dual_epoch`: the penalty of the block's own coefficients has other weights."""
+        """As `CsrBlock.dual_epoch`, with the weights of the penalty in the units of the block."""
         from majorant.rows.csr import CsrBlock  # imports numba
 
         assert isinstance(self.block, CsrBlock)
@@ -205,7 +201,7 @@ class ScaledBlock(Block):
         self.block.dual_epoch(order, inverse * self._units**2, theta)
         theta /= self._units
 
-    # Parts of it -------------------------------------------------------------------------------
+    # Some of its rows or columns ---------------------------------------------------------------
 
     def rows(self, chosen: slice) -> Block:
         return ScaledBlock(self.block.rows(chosen), self.units)
@@ -227,7 +223,7 @@ class ScaledBlock(Block):
     def copy_columns(self, chosen: NDArray[np.intp], places: Indices, offset: int, target: Columns) -> None:
         self.block.copy_columns(chosen, places, offset, target)
         counts = self.column_counts[chosen]
-        # The places of the entries of a column follow on each other.
+        # The entries of a column have consecutive places.
         before = np.cumsum(counts) - counts
         entries = np.repeat(places - before, counts) + np.arange(counts.sum())
         target.data[entries] *= np.repeat(self.units[chosen], counts)

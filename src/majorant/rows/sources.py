@@ -1,7 +1,7 @@
-"""Where blocks of rows come from if they are not to stay in memory.
+"""Sources: descriptions of blocks of rows that can be loaded again and again.
 
-A source describes its blocks and holds no data: it can be pickled, and loads block i again whenever and in
-whatever process it is asked to. What is done with the blocks is `stream.py`'s business, or a cluster's.
+A source holds no data: it can be pickled, and loads block i whenever it is asked to, in any process.
+`stream.py` reads the blocks of a source in passes, `dask.py` loads them on the workers of a cluster.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from majorant.rows.sparse import corruption, is_canonical
 from majorant.status import Vector
 
 DEFAULT_MEMORY = 10**9
-"""Bytes that a fit keeps of the rows, by default."""
+"""The bytes of rows that a fit keeps in memory, by default."""
 
 BLOCK_BYTES = 4 * 2**20
-"""Bytes of a block in memory, by default: small enough for the cache of a processor."""
+"""The bytes of a block in memory, by default: small enough for the cache of a processor."""
 
 
 class RawBlock(NamedTuple):
-    """Some rows as they were found: features, labels of any kind, and weights if there are any."""
+    """Some rows as they were loaded: features, labels of any type, and weights if there are any."""
 
     X: Any
     y: NDArray[Any] | None
@@ -37,7 +37,7 @@ class RawBlock(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """What the block takes in memory, once it has labels and weights in double precision."""
+        """The bytes of the block in memory, with labels and weights in double precision."""
         X = self.X
         entries = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes
         return int(entries + 16 * X.shape[0])
@@ -45,7 +45,7 @@ class RawBlock(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """The labels of a block, each once: how many rows have it, and what these weigh."""
+    """The labels of a block, each once, with the number and the weight of its rows."""
 
     labels: NDArray[Any]
     rows: NDArray[np.int64]
@@ -53,7 +53,7 @@ class Tally:
 
     @classmethod
     def of(cls, y: NDArray[Any], weight: NDArray[Any] | None = None) -> Tally:
-        """Count."""
+        """Count the rows of each label, and add up their weights."""
         labels, codes, rows = np.unique(y, return_inverse=True, return_counts=True)
         weights = rows if weight is None else np.bincount(codes, weight, len(labels))
         return cls(labels, rows, weights.astype(np.float64))
@@ -67,48 +67,48 @@ class Source(ABC):
     """
 
     name: str = "source"
-    """What messages call it."""
+    """The name of the source in messages."""
     memory: int = DEFAULT_MEMORY
-    """How many bytes of the rows a fit may keep."""
+    """The bytes of rows that a fit may keep in memory."""
     feature_names: tuple[str, ...] | None = None
     label: str | None = None
-    """The column that the labels come from, where it has a name."""
+    """The name of the column of the labels, if it has a name."""
     dtype: np.dtype[Any] = np.dtype(np.float64)
-    """The type of X, float64 or float32; coefficients have the same."""
+    """The type of X and of the coefficients, float64 or float32."""
     sha256: str | None = None
-    """Of the content, uncompressed, where it was read as a whole."""
+    """The SHA-256 of the uncompressed content, if it was read as a whole."""
 
     @property
     @abstractmethod
     def n_blocks(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
 
     @property
     @abstractmethod
     def n_features(self) -> int:
-        """How many columns X has, in every block."""
+        """The number of columns of X, the same in every block."""
 
     @abstractmethod
     def load(self, i: int) -> RawBlock:
         """Block i."""
 
     def tally(self, i: int) -> Tally:
-        """The labels of block i; where they can be had without X, this is overridden."""
+        """The labels of block i; overridden if they can be read without X."""
         _, y, weight = checked(self, i, self.load(i))
         assert y is not None
         return Tally.of(y, weight)
 
     @property
     def has_labels(self) -> bool:
-        """Whether the rows have labels; where that is known without X, this is overridden."""
+        """Whether the rows have labels; overridden if that is known without loading a block."""
         return self.load(0).y is not None
 
     def n_rows(self, i: int) -> int:
-        """The number of rows of block i; where it is known without X, this is overridden."""
+        """The number of rows of block i; overridden if it is known without loading the block."""
         return int(self.load(i).X.shape[0])
 
     def size(self, i: int) -> int | None:
-        """The bytes of block i in memory, as far as that is known without loading it."""
+        """The bytes of block i in memory; None if that is not known without loading it."""
         return None
 
     def __repr__(self) -> str:
@@ -148,15 +148,15 @@ def _part(raw: RawBlock, ends: Sequence[int], i: int) -> Iterator[Any]:
 
 
 class TransformedSource(Source):
-    """The blocks of another source with another X: scaled, say, or some of its columns.
+    """The blocks of another source with a function of X: scaled, for example, or some of its columns.
 
     Parameters
     ----------
     source : Source
     transform : function
-        Of X, to an X of as many rows. What it makes of a block is not kept.
+        X ↦ another X with the same number of rows. It is applied whenever a block is loaded.
     n_features : int, optional
-        The columns that it makes; by default as many as there are.
+        The number of columns of the new X; by default that of the source.
     feature_names : tuple of str, optional
     """
 
@@ -200,20 +200,20 @@ def from_blocks(
     n_features: int | None = None,
     memory: int | str = DEFAULT_MEMORY,
 ) -> Source:
-    """A source whose blocks a function makes, or fetches from wherever they are.
+    """A source whose blocks a function makes or loads.
 
     Parameters
     ----------
     load : function
-        load(i) is (X, y) or (X, y, sample_weight): arrays, or a sparse matrix and arrays. It gives the
-        same rows whenever it is called, is called from another thread, and, if the source is to be sent to
-        other processes, can be pickled.
+        load(i) returns (X, y) or (X, y, sample_weight): arrays, or a sparse matrix and arrays. It must return
+        the same rows at every call, is called from several threads, and must be picklable if the source is
+        sent to other processes.
     n_blocks : int
-        How many there are.
+        The number of blocks.
     n_features : int, optional
-        The columns of X; by default block 0 is loaded to see them.
+        The number of columns of X; by default block 0 is loaded to find out.
     memory : int or str, default="1GB"
-        How many bytes of the rows a fit may keep.
+        The bytes of rows that a fit may keep in memory.
 
     Examples
     --------
@@ -241,14 +241,14 @@ def from_arrays(
     rows_per_block: int,
     memory: int | str = DEFAULT_MEMORY,
 ) -> Source:
-    """A source of rows that are in memory, in blocks of a given number of rows: for trying things out."""
+    """A source of rows that are in memory, in blocks of a given number of rows, for experiments."""
     source = ArraySource(X, y, sample_weight, cuts=range(rows_per_block, X.shape[0], rows_per_block))
     source.memory = n_bytes(memory)
     return source
 
 
 def n_bytes(size: int | str) -> int:
-    """How many bytes are meant by "2GB", "500 MiB", or a number.
+    """The number of bytes of a size such as "2GB", "500 MiB", or a number.
 
     >>> n_bytes("1.5GB"), n_bytes("2 KiB"), n_bytes(4096)
     (1500000000, 2048, 4096)
@@ -265,10 +265,9 @@ def n_bytes(size: int | str) -> int:
 
 
 def checked(source: Source, i: int, raw: RawBlock, *, known: bool = False) -> RawBlock:
-    """The block with X in floats, dense or CSR, and weights as float64; or an error that says why not.
+    """The block with a floating-point X, dense or CSR, and weights as float64; an error if it is not valid.
 
-    A block that is `known` was checked before, and came back with the same X: only what costs nothing is
-    looked at again.
+    `known` says that a block with the same X was checked before: only types and shapes are checked again.
     """
     X, y, weight = raw
     where = f"{source.name}, block {i}"
@@ -276,20 +275,20 @@ def checked(source: Source, i: int, raw: RawBlock, *, known: bool = False) -> Ra
         raise MajorantError(f"{where} has no labels")
     X, y = _floats(X, where), np.asarray(y)
     if X.ndim != 2 or X.shape[1] != source.n_features:
-        raise MajorantError(f"{where}: X has the shape {X.shape}, where {source.n_features} features belong")
+        raise MajorantError(f"{where}: X has the shape {X.shape}, but must have {source.n_features} columns")
     if y.shape != (X.shape[0],):
-        raise MajorantError(f"{where}: {X.shape[0]} rows, and labels of the shape {y.shape}")
+        raise MajorantError(f"{where} has {X.shape[0]} rows, but labels of the shape {y.shape}")
     if not X.shape[0]:
         raise MajorantError(f"{where} has no rows")
     if weight is not None:
         weight = np.asarray(weight, dtype=np.float64)
         if weight.shape != y.shape:
-            raise MajorantError(f"{where}: {X.shape[0]} rows, and weights of the shape {weight.shape}")
+            raise MajorantError(f"{where} has {X.shape[0]} rows, but weights of the shape {weight.shape}")
     if not known:
         _check_values(X, weight, where)
         if sp.issparse(X) and not is_canonical(X):
             X = X.copy()
-            X.has_canonical_format = False  # flags are not to be trusted
+            X.has_canonical_format = False  # the flag may be wrong
             X.sum_duplicates()
     return RawBlock(X, y, weight)
 
@@ -316,7 +315,7 @@ def _check_indices(X: Any, where: str) -> None:
 def _check_values(X: Any, weight: Vector | None, where: str) -> None:
     if sp.issparse(X):
         _check_indices(X, where)
-    # One sum tells whether there is anything but finite numbers, unless it overflows.
+    # A finite sum shows that all values are finite; the sum of finite values may overflow.
     values = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
         suspicious = not np.isfinite(values.sum())

@@ -1,7 +1,7 @@
-"""What a sparse matrix must be before compiled loops follow its indices.
+"""Checks of the indices of a sparse matrix, before compiled loops follow them.
 
-scipy's own `check_format` lets index pointers like (0, 2, 0) pass, which its conversions then follow out of
-the arrays (found by fuzzing): here they are looked at in any case.
+scipy's `check_format` accepts index pointers such as (0, 2, 0), and its conversions then read beyond the ends
+of the arrays (found by fuzzing).
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ import numpy as np
 
 
 def is_sound_csr(X: Any) -> bool:
-    """Whether X is a CSR matrix without corruption, canonical, and without entries beyond its rows.
+    """Whether X is an uncorrupted, canonical CSR matrix whose pointers cover all its entries.
 
-    One compiled pass. The other functions here say what is wrong.
+    One compiled pass. The other functions of this module say what is wrong.
     """
     if X.format != "csr" or len(X.indptr) != X.shape[0] + 1 or len(X.indices) != len(X.data):
         return False
-    from majorant.rows.kernels import sound_indices  # imports numba, which dense data need not wait for
+    from majorant.rows.kernels import sound_indices  # imported late, since it imports numba
 
     return bool(sound_indices(X.indptr, X.indices, X.shape[1]))
 
 
 def corruption(X: Any) -> str | None:
-    """What is wrong with the indices of a sparse matrix, if anything is."""
+    """The defect of the indices of a sparse matrix, in words; None if they are sound."""
     if X.format == "coo":
         for indices, size in zip(X.coords, X.shape, strict=True):
             if indices.size and (indices.min() < 0 or indices.max() >= size):
-                return "an index lies outside of it"
+                return "an index lies outside of the matrix"
     if X.format not in ("csr", "csc", "bsr"):
         return None
     major, minor = X.shape if X.format != "csc" else X.shape[::-1]
@@ -47,9 +47,9 @@ def corruption(X: Any) -> str | None:
 
 
 def is_canonical(X: Any) -> bool:
-    """Whether the indices of every row of a CSR matrix increase strictly: sorted, and none twice."""
+    """Whether the indices of every row of a CSR matrix are sorted, without duplicates."""
     rising = X.indices[1:] > X.indices[:-1]
-    # Where a new row begins the index may fall.
+    # The index may fall where a new row begins.
     begins = X.indptr[1:-1]
     begins = begins[(begins > 0) & (begins < len(X.indices))]
     rising[begins - 1] = True

@@ -1,4 +1,4 @@
-"""What `solver="auto"` means: a rule from the shape of the problem to a solver."""
+"""The solver that `solver="auto"` chooses for a problem."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from majorant.solvers.subspace import MMSubspace
 
 
 def choose_solver(objective: Objective) -> Solver:
-    """`newton`; for rows or potentials that it does not take, `mm-subspace`, then `gradient`."""
+    """The first of `newton`, `mm-subspace` and `gradient` that has no objection to the problem."""
     candidates: tuple[Solver, ...] = (Newton(), MMSubspace(), Gradient())
     return next((solver for solver in candidates if solver.objection(objective) is None), candidates[-1])

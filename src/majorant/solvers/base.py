@@ -1,8 +1,8 @@
-"""What a solver is: a small frozen record of its settings, and a generator of iterates.
+"""The base class of solvers: a frozen record of settings, with a generator of iterates.
 
-`iterates` holds the mathematics of one step and nothing else: it yields θ(0), θ(1), … for ever. The
-driver decides when to stop, keeps the time, writes the trace and calls the callbacks, so no solver can
-forget to. What a solver cannot do it says in `objection`, before it starts.
+`iterates` holds only the mathematics of one step: it yields θ(0), θ(1), … without end. The driver stops it,
+measures the time, writes the trace and calls the callbacks, for all solvers alike. `objection` says, before a
+run, why a solver cannot solve a problem.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class Solver(ABC):
     registry: ClassVar[dict[str, type[Solver]]] = {}
     name: ClassVar[str]
     monotone: ClassVar[bool] = True
-    """Whether Φ never increases along the iterates: the theorem behind every MM method."""
+    """Whether Φ never increases along the iterates, as for every MM method."""
     stochastic: ClassVar[bool] = False
     exact: ClassVar[bool] = False
-    """Whether it comes so near to a minimum that a certificate spoilt by rounding is worth a second one."""
+    """Whether it comes so near to a minimum that `certify_with_interior_point` is worth its time."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -34,10 +34,10 @@ class Solver(ABC):
 
     @abstractmethod
     def iterates(self, objective: Objective, theta: Vector, seed: int) -> Iterator[Iterate]:
-        """θ(0) = theta, θ(1), …, without end. Only stochastic solvers look at the seed."""
+        """θ(0) = theta, θ(1), …, without end. Only stochastic solvers use the seed."""
 
     def objection(self, objective: Objective) -> str | None:
-        """Why this solver cannot solve that problem, as half a sentence; None if it can."""
+        """Why this solver cannot solve the problem, as half a sentence; None if it can."""
         if objective.other_classes:
             return "solves one class at a time, and the problem is of all classes at once"
         if not objective.potential.smooth:
@@ -51,7 +51,7 @@ class Solver(ABC):
 
 
 def make_solver(solver: str | Solver) -> Solver:
-    """The solver that a name stands for, with its default settings; an object stands for itself."""
+    """The solver of this name with its default settings; a Solver object is returned as it is."""
     if isinstance(solver, Solver):
         return solver
     if solver not in Solver.registry:
@@ -63,7 +63,7 @@ def make_solver(solver: str | Solver) -> Solver:
 
 
 def require_suitable(solver: Solver, objective: Objective) -> None:
-    """Raise the sentence that says why not, and which solvers do accept the problem."""
+    """Raise an error if the solver has an objection, with the names of the solvers that have none."""
     reason = solver.objection(objective)
     if reason is None:
         return

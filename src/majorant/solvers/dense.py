@@ -1,10 +1,10 @@
-r"""Small problems in coordinates that condition them well: a dense copy of the rows, centred and scaled.
+r"""Small problems in well-conditioned coordinates: a dense copy of the rows, centred and scaled.
 
-With an intercept, taking a number from all entries of a column changes nothing but β, so columns are centred.
-Every column is divided by its weighted length, which changes the unit of its coefficient. Every row is
-multiplied by the root of its weight, divided by the sum of all weights; e are these roots.
+With an intercept, subtracting a number from a column changes only β, so columns are centred. Every column is
+divided by its weighted length, which changes the unit of its coefficient. Every row is multiplied by
+e = √(s / Σ s).
 
-`ScaledRows` holds them. `equations` solves with their curvature, on the side of the features or of the rows,
+`ScaledRows` is the copy. `equations` solves with its curvature, with as many unknowns as features or rows,
 whichever are fewer. `DenseRidge` minimises the loss plus a ridge, exactly.
 """
 
@@ -26,32 +26,33 @@ from majorant.objective import Objective
 from majorant.rows.block import Block
 from majorant.status import Matrix, Vector
 
-# The most entries of the dense copy, and the most unknowns of the equations of a step: a step then takes no
-# more than a tenth of a second.
+# The most entries of the dense copy, and the most unknowns of the equations of a step: a step then takes at
+# most a tenth of a second.
 MAX_ENTRIES = 1_000_000
 MAX_UNKNOWNS = 1500
+# How often a solution of the equations is refined by its residual.
 REFINEMENTS = 2
-# Added to the curvature of the penalty, which may be zero, where the equations are those of the rows. (That
+# Added to the curvature of the penalty, which may be zero, if the unknowns belong to the rows. (The curvature
 # of the loss is at most 2 along any feature.)
 FLOOR = 1e-14
-# Relative diagonal added to a matrix that is singular to rounding, one after the other.
+# Multiples of the unit matrix that are added to a singular matrix, until Cholesky succeeds.
 JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
-# Newton's steps of `DenseRidge` at most, and the relative fall of Φ that ends them.
+# The most Newton steps of `DenseRidge`, and the relative fall of Φ that ends them.
 RIDGE_STEPS = 100
 RIDGE_FALL = 1e-15
-# A ridge that leaves nothing of a coefficient, and whose square is a number; the loss has at most 2.
+# The largest ridge: it makes a coefficient zero up to rounding, and its square is finite.
 INFINITE = 1e100
 TINY = float(np.finfo(float).tiny)
 
 
 def small_enough(objective: Objective) -> bool:
-    """Whether a dense copy of the rows, and the equations of a step, are small."""
+    """Whether a dense copy of the rows and the equations of a step are small enough."""
     n, p = objective.rows.n_samples, objective.width
     return n * p <= MAX_ENTRIES and len(objective.classes) * min(n, p) <= MAX_UNKNOWNS
 
 
 def norms(W: Matrix) -> Vector:
-    """The length of every row: of a feature's coefficients over the classes."""
+    """The norm of every row of W: of a feature's coefficients over the classes."""
     return np.asarray(np.sqrt(np.einsum("ic,ic->i", W, W)))
 
 
@@ -61,7 +62,7 @@ def dense_rows(block: Block) -> tuple[Matrix, Vector, Vector]:
 
 
 class ScaledRows:
-    """The rows, centred and scaled, and the way back from their coordinates.
+    """The rows, centred and scaled, and the conversion of θ to and from these coordinates.
 
     Attributes
     ----------
@@ -72,9 +73,10 @@ class ScaledRows:
     e : array (n,)
         The roots of the weights, whose squares add up to 1.
     centre, unit, inverse : array (n_features,)
-        What was taken from every column, its length then, and the inverse of that (0 for a constant column).
+        The mean that was subtracted from each column, the length of the centred column, and the inverse of
+        the length (0 for a constant column).
     scale : float
-        Φ in units of these rows'.
+        The sum of the weights: Φ is `scale` times Φ in these coordinates.
     """
 
     def __init__(self, objective: Objective) -> None:
@@ -89,26 +91,26 @@ class ScaledRows:
         self.scale = float(root @ root)
         self.e = root / math.sqrt(self.scale)
         self.centre = np.zeros(X.shape[1])
-        for _ in range(2 if self.intercept else 0):  # twice, for what rounding has left
+        for _ in range(2 if self.intercept else 0):  # the second time removes the rounding of the first
             mean = self.e**2 @ X
             X -= mean
             self.centre += mean
         X *= self.e[:, np.newaxis]
         self.unit = norms(X.T)
-        # What is left of a constant column is rounding.
+        # A centred constant column is rounding.
         self.unit[self.unit <= 1e-14 * np.abs(self.centre)] = 0.0
         self.inverse = np.divide(1.0, self.unit, out=np.zeros_like(self.unit), where=self.unit > 0.0)
         X *= self.inverse
         self.Z = np.column_stack([X, self.e if self.intercept else np.zeros_like(self.e)])
 
     def raw(self, theta: Matrix) -> Vector:
-        """θ, (p, n_classes), in the coordinates of the user, a row per class."""
+        """The point θ in the user's coordinates, with a row per class; the argument is (p, n_classes)."""
         W = theta[:-1] * self.inverse[:, np.newaxis]
         beta = theta[-1] - self.centre @ W if self.intercept else 0.0 * theta[-1]
         return np.asarray(np.vstack([W, beta]).T.ravel())
 
     def scaled(self, theta: Vector) -> Matrix:
-        """The user's θ in these coordinates; what constant columns have is lost."""
+        """The user's θ in these coordinates; coefficients of constant columns are dropped."""
         raw = theta.reshape(self.y.shape[1], -1).T
         W = raw[:-1] * np.where(self.unit > 0.0, 1.0, 0.0)[:, np.newaxis]
         beta = raw[-1] + self.centre @ W if self.intercept else 0.0 * raw[-1]
@@ -123,19 +125,19 @@ class DenseRidge(ScaledRows):
     """
 
     def minimise(self, problem: Any, theta: Vector, proximal: float) -> Vector:
-        """The minimiser of a problem on these rows whose penalty is Σ_i c_i w_i²/2, from θ.
+        """The minimiser of a problem on these rows whose penalty is Σ_i c_i w_i²/2, starting at θ.
 
-        With a proximal weight, relative to the curvature of the loss along each feature with all rows active,
-        that of the problem plus the weight times the squared distance from θ.
+        A proximal weight adds the weighted squared distance from θ to Φ, in units of the curvature of the
+        loss along each feature with all rows active.
         """
         ridge = np.append(np.minimum(problem.factor * self.inverse**2 / self.scale, INFINITE), 0.0)
         anchor = np.append(np.full(len(ridge) - 1, 2.0 * proximal), 0.0)
         pairs = zip(self.y.T, self.scaled(theta).T, strict=True)
         return self.raw(np.stack([self._minimise(y, ridge, anchor, start) for y, start in pairs], axis=1))
 
-    def _minimise(self, y: Vector, own: Vector, anchor: Vector, start: Vector) -> Vector:
-        # own/2 θ² + anchor/2 (θ - start)² is ridge/2 (θ - centre)², and a constant.
-        ridge = own + anchor
+    def _minimise(self, y: Vector, penalty: Vector, anchor: Vector, start: Vector) -> Vector:
+        # penalty/2 θ² + anchor/2 (θ - start)² is ridge/2 (θ - centre)² plus a constant.
+        ridge = penalty + anchor
         centre = start * np.divide(anchor, ridge, out=np.zeros_like(ridge), where=ridge > 0.0)
         Z = self.Z * y[:, np.newaxis]
         e = self.e - Z @ centre
@@ -148,7 +150,7 @@ class DenseRidge(ScaledRows):
             if not gradient.any():
                 break
             if not active.any():
-                d = -theta * (ridge > 0.0)  # no row asks for more: the ridge alone decides
+                d = -theta * (ridge > 0.0)  # no row is active: only the ridge is left
             else:
                 weight, curvature = np.full((int(active.sum()), 1), 2.0), ridge[:-1, np.newaxis, np.newaxis]
                 try:
@@ -175,9 +177,9 @@ class DenseRidge(ScaledRows):
 
 
 def _line_search(slack: Vector, image: Vector, linear: float, square: float) -> float:
-    """The t ≥ 0 at which Σ max(slack - t image, 0)² + linear t + square t²/2 is least: exactly.
+    """The minimiser t ≥ 0 of Σ max(slack - t image, 0)² + linear t + square t²/2.
 
-    Its derivative is piecewise linear and rises; it changes where a row changes sides.
+    The derivative is increasing and piecewise linear, with a break where a row changes sides.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         crossing = slack / image
@@ -186,7 +188,7 @@ def _line_search(slack: Vector, image: Vector, linear: float, square: float) -> 
     def derivative(t: float) -> float:
         return linear + square * t - 2.0 * float(np.maximum(slack - t * image, 0.0) @ image)
 
-    # The derivative is zero between two changes, where the same rows are active.
+    # The interval between two breaks that contains the zero of the derivative.
     k = bisect_left(ends, 0.0, key=derivative)
     low = ends[k - 1] if k > 0 else 0.0
     high = ends[k] if k < len(ends) else 2.0 * low + 1.0
@@ -199,10 +201,10 @@ Solve = Callable[[Matrix], Matrix]
 
 
 def equations(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64]) -> Solve:
-    """What solves Zᵀ(weight ∘ Zd) + curvature d = right, class by class tied by the curvature of a feature.
+    """A function right ↦ d that solves Zᵀ(weight ∘ Zd) + curvature d = right.
 
-    The matrices are (p, C), the curvature is (p - 1, C, C). Each solution is refined by its residual.
-    Equations that are singular to rounding raise a LinAlgError.
+    d and right are (p, C) for C classes, which the curvature, (p - 1, C, C), couples feature by feature. Each
+    solution is refined by its residual. Equations that are singular to rounding raise a LinAlgError.
     """
 
     def product(d: Matrix) -> Matrix:
@@ -263,7 +265,7 @@ def _by_rows(Z: Matrix, weight: Matrix, curvature: NDArray[np.float64]) -> Solve
 
 
 def _positive(A: Matrix) -> Callable[[Vector], Vector]:
-    """What solves with A, scaled to a unit diagonal; a little is added to that if A is singular."""
+    """A function that solves with A, scaled to a unit diagonal; if A is singular, a jitter is added."""
     A, scale = unit_diagonal(A)
     for jitter in JITTERS:
         np.fill_diagonal(A, 1.0 + jitter)

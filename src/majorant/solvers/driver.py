@@ -1,4 +1,4 @@
-"""The only loop: stopping, budget, clock, finiteness, trace, callbacks, Ctrl-C."""
+"""`solve`, the loop of all solvers: it stops, measures the time, writes the trace and calls callbacks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from majorant.errors import ClusterLostError
 from majorant.interrupts import CtrlC, check, ending_on, undisturbed
 from majorant.objective import Objective
 from majorant.solvers.base import Solver, require_suitable
-from majorant.solvers.certify import certify
+from majorant.solvers.interior_certificate import certify_with_interior_point
 from majorant.solvers.narrowing import Narrowing
 from majorant.status import (
     Certificate,
@@ -30,7 +29,7 @@ from majorant.status import (
     Vector,
 )
 
-# Iterates of a deterministic solver without a lower Φ or a better certificate after which it has stalled.
+# A deterministic solver has stalled after this many iterates without a lower Φ or a better certificate.
 IDLE = 50
 
 
@@ -44,29 +43,29 @@ def solve(
     seed: int = 0,
     callbacks: Sequence[Callback] = (),
 ) -> Result:
-    """Run a solver until the certificate is within `tol`, or until something else ends it.
+    """Run a solver until the certificate is within `tol`, or until another reason ends the run.
 
     Parameters
     ----------
     solver, objective
-        What to run and on what. A solver that cannot says so before anything is computed.
+        The solver and its problem. A solver with an objection raises an error before anything is computed.
     theta : array (objective.size,), optional
         The starting point, 0 by default.
     tol : float
         The error of the certificate (`Certificate.error`) at which to stop.
     max_iter : int
-        The most iterations (epochs of a stochastic solver) to take.
+        The largest number of iterations (epochs of a stochastic solver).
     seed : int
-        Makes a stochastic solver repeatable, bit for bit.
+        The seed of a stochastic solver; the same seed gives the same bits.
     callbacks : sequence of Callback
         Called between iterations with the clock stopped.
 
     Returns
     -------
     Result
-        Also after Ctrl-C (`Status.INTERRUPTED`), with the last iterate: the caller decides what to do.
+        Also after Ctrl-C (`Status.INTERRUPTED`), with the last iterate.
     """
-    problem: Any = objective  # each solver takes one kind, and the estimators see to that
+    problem = objective
     require_suitable(solver, problem)
     for callback in callbacks:
         callback.on_begin(problem, tol)
@@ -82,7 +81,7 @@ def solve(
     patience = math.inf if solver.stochastic else IDLE
     run = _Run(problem, tol, callbacks, narrowing, patience, solver.exact, prepared)
     try:
-        # Overflow ends in values that are not finite, which are looked for; a warning would say less.
+        # Overflow leads to values that are not finite, which the run detects; a warning would say less.
         with np.errstate(over="ignore", invalid="ignore"), one_thread():
             status = run.follow(_iterates(solver, problem, start, seed), max_iter)
             with undisturbed():
@@ -97,8 +96,8 @@ def solve(
     return result
 
 
-def _iterates(solver: Solver, problem: Any, start: Vector, seed: int) -> Iterator[Iterate]:
-    """What the solver yields; what it prepares before is on the clock as well, wherever it does so."""
+def _iterates(solver: Solver, problem: Objective, start: Vector, seed: int) -> Iterator[Iterate]:
+    """The iterates of the solver; its preparation also runs in the first `next`, which is timed."""
     yield from solver.iterates(problem, start, seed)
 
 
@@ -111,20 +110,23 @@ class _Run:
     callbacks: Sequence[Callback]
     narrowing: Narrowing | None
     patience: float
-    thorough: bool
+    with_interior_point: bool
+    """Whether `certify_with_interior_point` certifies points."""
     seconds: float
-    """Spent in the solver, beginning with what its preparation took."""
+    """The time spent in the solver, including that of its preparation."""
     history: History = field(default_factory=History)
     last: Evaluated | None = None
     certificate: Certificate = field(default_factory=lambda: Certificate(math.nan))
     lower_bound: float = -math.inf
     _worth_certifying: float = math.inf
-    # Of the iterates that were not underway: the last θ, the best Φ and certificate, and since when.
+    # Of the iterates that are not provisional: the last θ, the best Φ and certificate, and the number of
+    # iterates since one of these improved.
     _settled: Vector | None = None
     _best: tuple[float, float] = (math.inf, math.inf)
     _idle: int = 0
 
     def follow(self, iterates: Iterator[Iterate], max_iter: int) -> Status:
+        """Take iterates until there is a reason to stop; returns the reason."""
         status = Status.MAX_ITER
         with CtrlC() as ctrl_c, ending_on(lambda: ctrl_c.pressed):
             try:
@@ -138,7 +140,7 @@ class _Run:
                 if not self.history:
                     raise
                 status = Status.INTERRUPTED
-        # Also if it was pressed in the last iteration: there may be other runs to come.
+        # Ctrl-C in the last iteration counts as well: the caller must not start another run.
         return Status.INTERRUPTED if ctrl_c.pressed else status
 
     def _next(self, iterates: Iterator[Iterate]) -> Iterate:
@@ -150,9 +152,9 @@ class _Run:
             self.seconds += time.perf_counter() - start
 
     def _take(self, n: int, iterate: Iterate) -> Status | None:
-        """Measure an iterate, off the clock, and say whether to stop there."""
+        """Evaluate and record an iterate, with the clock stopped; returns a reason to stop, or None."""
         if isinstance(iterate, Provisional):
-            # Only its Φ is known: the gradient is nan, so that no code can use it by mistake.
+            # Only Φ is known: with nan as gradient, no code can use it by mistake.
             unknown = np.full_like(iterate.theta, np.nan)
             at = Evaluated(iterate.theta, iterate.value, unknown, carried=True)
             certificate = self.certificate
@@ -167,7 +169,7 @@ class _Run:
         if not finite or (math.isnan(error) and self.history):
             return Status.NOT_FINITE
         self._record(n, at, certificate)
-        answer = self._answer(at) if self.callbacks else None
+        answer = self._call_callbacks(at) if self.callbacks else None
         if not isinstance(iterate, Provisional) and getattr(iterate, "candidate", True):
             if error <= self.tol:
                 return Status.CONVERGED
@@ -175,8 +177,8 @@ class _Run:
                 return Status.STALLED
         return answer
 
-    def _answer(self, at: Evaluated) -> Status | None:
-        """Show all callbacks the last record; the first of their reasons to stop."""
+    def _call_callbacks(self, at: Evaluated) -> Status | None:
+        """Call all callbacks with the last record; returns the first of their reasons to stop."""
         shown = at if self.narrowing is None else self.narrowing.widen_point(at)
         answers = [callback.on_iterate(shown, self.history[-1]) for callback in self.callbacks]
         for callback, answer in zip(self.callbacks, answers, strict=True):
@@ -185,10 +187,10 @@ class _Run:
         return next((answer for answer in answers if answer is not None), None)
 
     def _certified(self, at: Evaluated, estimate: Certificate) -> tuple[Evaluated, Certificate]:
-        """What is certain of a point whose estimate is within the tolerance: only that may end the run.
+        """The certificate of a point whose estimate is within the tolerance: only a certificate ends a run.
 
-        Where the estimate leaves much out, the truth takes a pass and more each time: after a failure the
-        last certificate stands until the estimate has halved.
+        If the estimate is rough, certificates take several passes: after a certificate above the tolerance,
+        the next one is computed when the estimate has halved.
         """
         if estimate.error > self._worth_certifying:
             return at, self.certificate
@@ -199,22 +201,19 @@ class _Run:
         return at, certificate
 
     def _certify(self, theta: Vector) -> tuple[Evaluated, Certificate]:
-        """θ evaluated afresh, and what is certain of it by the best lower bound that the run has found."""
-        if self.thorough:
-            at, certificate = certify(self.objective, theta, self.tol)
+        """θ evaluated anew, and its certificate by the best lower bound of the run."""
+        if self.with_interior_point:
+            at, certificate = certify_with_interior_point(self.objective, theta, self.tol)
         else:
             at, certificate = self.objective.certify(theta)
         self.lower_bound = max(self.lower_bound, at.lower_bound)
-        return replace(at, lower_bound=self.lower_bound), self._with_best_bound(at, certificate)
-
-    def _with_best_bound(self, at: Evaluated, certificate: Certificate) -> Certificate:
-        if math.isnan(certificate.gap):
-            return certificate
-        gap = min(certificate.gap, self.objective.relative_gap(at.value, self.lower_bound))
-        return Certificate(certificate.stationarity, gap)
+        if not math.isnan(certificate.gap):
+            gap = min(certificate.gap, self.objective.relative_gap(at.value, self.lower_bound))
+            certificate = replace(certificate, gap=gap)
+        return replace(at, lower_bound=self.lower_bound), certificate
 
     def _stalled(self, at: Evaluated, error: float) -> bool:
-        """Whether θ is what it was, or has only been shaken by rounding for some time."""
+        """Whether θ did not change, or neither Φ nor the certificate has improved for some time."""
         same = self._settled is not None and np.array_equal(self._settled, at.theta)
         self._settled = at.theta
         best = (min(at.value, self._best[0]), min(error, self._best[1]))
@@ -231,8 +230,8 @@ class _Run:
         self.history.append(record)
 
     def result(self, status: Status, start: Vector) -> Result:
-        """The last point, evaluated afresh whatever was carried to it, and what is true of it."""
-        if self.last is None:  # the starting point itself has no finite value
+        """The point that is kept, evaluated anew, with its certificate."""
+        if self.last is None:  # Φ is not finite at the starting point
             at = Evaluated(start, float("nan"), np.zeros_like(start))
             self.history.append(Record(0, self.seconds, at.value, math.nan, math.nan, 0))
             return Result(at, status, 0, self.certificate, self.history)
@@ -243,7 +242,7 @@ class _Run:
         best = at.theta if chosen is None else chosen
         certificate = self.certificate
         if not np.array_equal(best, at.theta):
-            # The trace stays that of the run; a reason that is about its last point is not one of this point.
+            # The trace remains that of the run, but these reasons are about its last point, not this one.
             at, certificate = self._certify(best)
             status = Status.STOPPED if status in (Status.CONVERGED, Status.STALLED) else status
         elif status is not Status.CONVERGED:

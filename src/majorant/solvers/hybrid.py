@@ -31,16 +31,16 @@ class Hybrid(Solver):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """The names of both, as the trace's reader knows them."""
+        """The names of both solvers, and the number of warm-up iterates."""
         return f"{self.first.name} × {self.warmup}, then {self.then.name}"
 
     def objection(self, objective: Objective) -> str | None:
         if reason := self.first.objection(objective):
-            return f"{reason} (that is its warm-up by {self.first.name!r}: without it, set warmup=0)"
+            return f"{reason} (because of its warm-up by {self.first.name!r}; warmup=0 turns it off)"
         return self.then.objection(objective)
 
     def iterates(self, objective: Objective, theta: Vector, seed: int) -> Iterator[Iterate]:
         first = self.first.iterates(objective, theta, seed)
         yield from islice(first, self.warmup)
-        # The second method begins by yielding this very point, evaluated.
+        # The second solver begins by yielding the same point, evaluated.
         yield from self.then.iterates(objective, next(first).theta, seed)

@@ -1,25 +1,25 @@
 r"""A primal-dual interior-point method, for problems that are small and badly conditioned.
 
-Newton's method on Φ crawls where weights, scales or strengths span many orders of magnitude, or where columns
-lie far from zero. This method takes twenty to sixty steps on most such problems, each with one dense
-factorisation, and brings a dual point along whose lower bound does not suffer from cancellation. It is what
-`newton` turns to when its own steps have not arrived (`solvers/newton/__init__.py`).
+Newton's method on Φ is slow if weights, scales or strengths span many orders of magnitude, or if columns are
+far from zero. This method takes twenty to sixty steps on most such problems, each with one dense
+factorisation, and has dual variables whose lower bound does not suffer from cancellation. `newton` uses it
+when its own steps do not converge (`solvers/newton/__init__.py`).
 
-It works on the rows of `dense.py`, centred and scaled. For each class, with Z these rows
-times their labels (the intercept as a last column, of the entries e = √s), the problem is
+It works on the rows of `dense.py`, centred and scaled. For each class, with Z these rows times their labels
+(the last column e = √s belongs to the intercept), the problem is
 
     min Σ_k max(e_k - (Zθ)_k, 0)² + Σ_i κ_i (√(‖W_i‖² + δ_i²) - δ_i) + q_i/2 ‖W_i‖²,
 
-where W_i are the coefficients of feature i, one for each class. ℓ1 has δ = 0, ℓ2 has κ = 0. A row has a dual
-variable a_k ≥ 0 and the distance r_k ≥ 0 to its constraint. A feature with a kink has a bound τ_i of its size
-and dual variables T_i and ζ_i, which are in second-order cones, ‖(W_i, δ_i)‖ ≤ τ_i and ‖(T_i, ζ_i)‖ ≤ κ_i:
+where W_i are the coefficients of feature i, one for each class. ℓ1 has δ = 0, ℓ2 has κ = 0. Row k has a dual
+variable a_k ≥ 0 and the distance r_k ≥ 0 to its constraint. A feature with a kink has a bound τ_i of its norm
+and dual variables T_i and ζ_i, in the second-order cones ‖(W_i, δ_i)‖ ≤ τ_i and ‖(T_i, ζ_i)‖ ≤ κ_i:
 
     r = Zθ - e + a/2,    (Zᵀa)_i = q_i W_i + T_i,    Σ_k e_k y_k a_k = 0,
     a_k r_k = μ,    τ_i T_i = κ_i W_i,    τ_i ζ_i = κ_i δ_i,    κ_i τ_i - T_i·W_i - δ_i ζ_i = μ.
 
 All equations are linearised together, those of a cone in the scaling of Nesterov and Todd, with Mehrotra's
-predictor and corrector; μ falls to zero. Eliminating a, r, τ, T and ζ leaves equations of the size of θ, or,
-if these are fewer, of the rows.
+predictor and corrector, and μ decreases to zero. Eliminating a, r, τ, T and ζ leaves as many equations as θ
+has entries, or as there are rows, if these are fewer.
 """
 
 from __future__ import annotations
@@ -33,49 +33,49 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.duality import Dual
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
 from majorant.solvers.dense import TINY, ScaledRows, equations, norms, small_enough
 from majorant.status import Evaluated, Iterate, Matrix, Provisional, Vector
 
 MAX_STEPS = 100
-# Iterates of another method, underway or not, after which this one takes over; and one more for every
-# ENTRIES_OF_A_STEP entries of X, since with many rows a step of this method costs many of the other. (On
-# mushrooms, with 0.9 million entries, Newton takes up to 21 steps and 35 ms, this method half a second.)
+# The number of iterates of another method after which this method takes over; plus one for every
+# ENTRIES_OF_A_STEP entries of X, since with many rows a step of this method takes longer than many of the
+# other. (On mushrooms, with 0.9 million entries, Newton takes up to 21 steps and 35 ms, this method half a
+# second.)
 PATIENCE_WITH_OTHERS = 12
 ENTRIES_OF_A_STEP = 10_000
-# A point underway on rows that are not in memory costs no pass over them: its share of an iterate.
-UNDERWAY_SHARE = 0.25
-# The most iterates of the other method that finish the work of this one.
+# How much a provisional iterate counts if the rows are not in memory: it costs no pass over them.
+PROVISIONAL_SHARE = 0.25
+# The most iterates of the other method after this one, which make the result more accurate.
 FINISHING = 4
-# Steps in which neither the gap nor μ has halved, after which rounding is all that is left. Once the relative
-# gap is accurate, μ does not count any more, and fewer steps are waited for.
+# The method ends after this many steps in which neither the gap nor μ has halved: the rest is rounding. If
+# the relative gap is below ACCURATE, only the gap counts, and PATIENCE_IF_ACCURATE steps are enough.
 PATIENCE = 20
 ACCURATE = 1e-8
 PATIENCE_IF_ACCURATE = 4
-# A value below this share of the value at zero may be exactly zero a little further out.
+# If Φ is below this share of Φ at zero, Φ may be exactly 0 at a θ that is longer by the factor 1 + BEYOND.
 VANISHING = 1e-20
 BEYOND = 1e-6
 # The relative gap at which the method ends.
 GAP = 1e-11
-# How much of the way to the boundary a step may go.
+# The share of the largest feasible step that is taken.
 TO_BOUNDARY = 0.99
-# A coefficient whose penalty is below this multiple of μ is taken for zero.
+# A coefficient whose penalty is below this multiple of μ is set to zero.
 ZERO_WIDTHS = 30.0
-# How many times Φ the width of a cone, κδ, is at most.
+# The largest width κδ of a cone, relative to Φ.
 WIDE = 1e6
-# The pull on a feature without any penalty, relative to the largest that it could be, that is only rounding.
+# The gradient along a feature without penalty, relative to its largest possible value, that is rounding.
 RESIDUE = 1e-9
-# The relative size of a singular value that is zero.
+# The relative size of a singular value that counts as zero.
 RANK = 1e-13
-# The rounding of a bound, relative to the sums that it is the difference of.
+# The rounding of a bound, relative to the sums whose difference it is.
 ROUNDING = 1e-13
 EPSILON = float(np.finfo(float).eps)
 
 
 def suits(objective: Objective) -> bool:
-    """Whether the problem is small enough, and its penalty one that this method knows."""
+    """Whether the problem is small enough, and this method can handle its penalty."""
     potential = objective.potential
     known = potential.convex and (potential.quadratic or potential.kink_width is not None)
     return known and small_enough(objective)
@@ -84,20 +84,20 @@ def suits(objective: Objective) -> bool:
 def or_interior_point(
     objective: Objective, theta: Vector, iterates_from: Callable[[Vector], Iterator[Iterate]]
 ) -> Iterator[Iterate]:
-    """The iterates of another method from θ; this one takes over if these stand still or are too many.
+    """The iterates of another method from θ; the interior point takes over if they stall or are too many.
 
-    What the other method has reached is kept where this one does not get below it. In the end the other one
-    makes some steps from where this one has led: they are more exact.
+    The lowest point of both methods is kept. At the end the other method makes some more steps from there,
+    since its last digits are more accurate.
     """
     if not suits(objective):
         yield from iterates_from(theta)
         return
     best: Evaluated | None = None
-    underway = Provisional(theta, math.inf)
+    lowest = Provisional(theta, math.inf)
     rows = objective.rows
     in_memory = isinstance(rows, MemoryRows)
     if not in_memory and rows.n_samples <= rows.n_features:
-        # Other methods have matrices of all features there.
+        # The other methods would form matrices of all features: start with the interior point.
         best = objective.evaluate(theta)
         yield best
     patience = float(PATIENCE_WITH_OTHERS) + rows.n_samples * rows.n_features // ENTRIES_OF_A_STEP
@@ -107,15 +107,15 @@ def or_interior_point(
                 break
             if best is None or at.value <= best.value:
                 best = at
-        elif isinstance(at, Provisional) and at.value < underway.value:
-            underway = at
+        elif isinstance(at, Provisional) and at.value < lowest.value:
+            lowest = at
         yield at
-        patience -= 1.0 if in_memory or isinstance(at, Evaluated) else UNDERWAY_SHARE
+        patience -= 1.0 if in_memory or isinstance(at, Evaluated) else PROVISIONAL_SHARE
         if patience <= 0 and best is not None:
             break
     assert best is not None
-    if underway.value < best.value:
-        best = objective.evaluate(underway.theta)
+    if lowest.value < best.value:
+        best = objective.evaluate(lowest.theta)
     bound = -math.inf
     for point in interior_point(objective):
         if isinstance(point, Evaluated):
@@ -131,9 +131,9 @@ def or_interior_point(
 
 
 def interior_point(objective: Objective) -> Iterator[Iterate]:
-    """Points underway, and in the end the best one, with the best lower bound of the minimum.
+    """Provisional points, and at the end the best one, with the best lower bound of the minimum.
 
-    Only the last is evaluated on the rows themselves.
+    Only the last point is evaluated on the rows of the problem.
     """
     best, bound = Provisional(objective.start(), math.inf), -math.inf
     for theta, value, bound in InteriorPoint(objective).iterates():  # noqa: B007 - the last bound is the best
@@ -143,21 +143,20 @@ def interior_point(objective: Objective) -> Iterator[Iterate]:
 
 
 class InteriorPoint(ScaledRows):
-    """The problem in centred and scaled coordinates, and the method on it."""
+    """The method, in centred and scaled coordinates."""
 
     def __init__(self, objective: Objective) -> None:
         super().__init__(objective)
         self.objective = objective
         potential, factor = objective.potential, objective.factor
-        self.dual = Dual(potential, factor, objective.eta)
         max_slope = 0.0 if potential.quadratic else potential.max_slope
-        curvature = potential.curvature(np.zeros(1))[0] if potential.quadratic else 0.0
+        ridge = objective.quadratic_weights if potential.quadratic else objective.eta
         self.slope = max_slope * factor * self.inverse / self.scale
         self.width = (potential.kink_width or 0.0) * self.unit
-        self.ridge = (curvature * factor + objective.eta) * self.inverse**2 / self.scale
-        # The features that nothing penalises.
+        self.ridge = ridge * self.inverse**2 / self.scale
+        # The features without penalty.
         self.free = (self.ridge == 0.0) & (self.slope == 0.0) & (self.unit > 0.0)
-        # The features that have a cone, and the ridge of those that have none.
+        # The features that have a cone, and the ridges, which include those of wide cones.
         self.kinked = np.flatnonzero(self.slope > 0.0)
         self.curved = self.ridge.copy()
 
@@ -167,22 +166,22 @@ class InteriorPoint(ScaledRows):
         return np.asarray(np.maximum(self.e[:, np.newaxis] - self.y * (self.Z @ theta), 0.0))
 
     def value(self, theta: Matrix) -> float:
-        """Φ at θ, in units of these rows."""
+        """Φ(θ) / scale."""
         return float(np.sum(self._slack(theta) ** 2)) + self.objective.penalty(self.raw(theta)) / self.scale
 
     def _projected(self, a: Matrix) -> Matrix:
-        """The dual variables nearest to these that pull features without penalty, and the intercept, nowhere.
+        """The nearest dual variables whose Zᵀa is zero for features without penalty and the intercept.
 
-        Near in units of themselves, so that they stay positive. By singular vectors, and not by squares, in
-        which directions along which features nearly depend on each other are lost.
+        Distances are in units of the dual variables, so that these stay positive. Singular vectors are used,
+        since in the normal equations nearly dependent features would lose their difference.
         """
         columns = self.Z[:, np.append(self.free, self.intercept)]
         projected = np.zeros_like(a)
         for c in range(a.shape[1]):
             root = np.sqrt(a[:, c])
-            pulled = (root * self.y[:, c])[:, np.newaxis] * columns
-            sizes = norms(pulled.T)
-            U, singular, _ = np.linalg.svd(pulled / np.where(sizes > 0.0, sizes, 1.0), full_matrices=False)
+            weighted = (root * self.y[:, c])[:, np.newaxis] * columns
+            sizes = norms(weighted.T)
+            U, singular, _ = np.linalg.svd(weighted / np.where(sizes > 0.0, sizes, 1.0), full_matrices=False)
             U = U[:, singular > RANK * singular[0]]
             projected[:, c] = root * np.maximum(root - U @ (U.T @ root), 0.0)
         return projected
@@ -201,7 +200,8 @@ class InteriorPoint(ScaledRows):
             return 0.0
         if self.free.any() and not projected:
             return self.bound(self._projected(a), theta, projected=True)
-        # A pull that is beyond what a kink can hold by no more than rounding is cut, times what w_i may be.
+        # Where |u_i| exceeds the slope of the kink by rounding, u_i is cut, which costs at most 2 |excess
+        # w_i|.
         beyond = np.where((self.ridge == 0.0) & (self.slope > 0.0), np.maximum(size - self.slope, 0.0), 0.0)
         beyond[beyond > ROUNDING * math.sqrt(square)] = 0.0
         linear -= 2.0 * float(beyond @ norms(theta[:-1]))
@@ -210,13 +210,13 @@ class InteriorPoint(ScaledRows):
         W = self.objective.matrix(self.raw(theta))
         # The bound is Σ α minus other sums. At the minimum, Σ α is at most twice the bound, since
         # w φ'(w) ≤ 2 φ(w) for all potentials here: the sums together are at most three times as large.
-        value = self.dual.value(W, self.scale * linear, self.scale * square, gradient)
+        value = self.objective.dual.value(W, self.scale * linear, self.scale * square, gradient)
         return (1.0 - 3.0 * ROUNDING) * value / self.scale
 
     # The method --------------------------------------------------------------------------------
 
     def iterates(self) -> Iterator[tuple[Vector, float, float]]:
-        """Points in the user's coordinates, Φ there and a lower bound, until rounding ends it."""
+        """Points in the user's coordinates, with Φ and a lower bound, until rounding allows no progress."""
         state = self._start()
         value, bound, halved, least = math.inf, 0.0, 0, (math.inf, math.inf)
         for step in range(MAX_STEPS):
@@ -224,7 +224,7 @@ class InteriorPoint(ScaledRows):
             mu = state.complementarity()
             theta = self._with_zeros(state.theta, mu)
             here = self.value(theta)
-            # Dual variables of the method, and those that the primal ones say: either may be the more exact.
+            # The dual variables of the method, and those that follow from θ: either may be more accurate.
             bounds = self.bound(state.a, state.theta), self.bound(2.0 * self._slack(theta), theta)
             value, bound = min(value, here), max(bound, *bounds)
             yield self.raw(theta), self.scale * here, self.scale * bound
@@ -255,16 +255,16 @@ class InteriorPoint(ScaledRows):
         slope, width = self.slope[self.kinked], self.width[self.kinked]
         primal, dual = np.zeros((2, len(self.kinked), C + 2))
         dual[:, 0], primal[:, -1] = slope, width
-        # On the central path, with μ = 2 for cones as for rows.
+        # A point on the central path, with μ = 2 for cones and rows.
         primal[:, 0] = 1.0 / slope + np.hypot(1.0 / slope, width)
         dual[:, -1] = -slope * width / primal[:, 0]
         return _State(np.zeros((p, C)), a, r, primal, dual)
 
     def _without_wide_cones(self, state: _State, value: float) -> _State:
-        """The state without the cones of features whose penalty is a ridge as far as Φ lets them go.
+        """Replace cones by ridges where ‖W_i‖ is so small beside δ that the penalty is quadratic.
 
-        Where Φ is no larger than `value`, so is the penalty, and ‖W_i‖² ≤ 2 δ value/κ is small beside δ².
-        Such cones would be so flat that rounding spoils them.
+        If Φ ≤ value, the penalty is at most `value` as well, and ‖W_i‖² ≤ 2 δ value/κ is small beside δ². In
+        such a cone rounding errors would dominate.
         """
         wide = self.slope[self.kinked] * self.width[self.kinked] > WIDE * value
         if not wide.any():
@@ -275,7 +275,7 @@ class InteriorPoint(ScaledRows):
         return state._replace(primal=state.primal[~wide], dual=state.dual[~wide])
 
     def _with_zeros(self, theta: Matrix, mu: float) -> Matrix:
-        """What is zero but for μ is zero, where the kink is sharp, if Φ does not rise by it."""
+        """θ with zeros for coefficients of the size of μ, if the kink is not rounded and Φ does not rise."""
         zero = (self.width == 0.0) & (self.slope * norms(theta[:-1]) <= ZERO_WIDTHS * mu)
         rounded = theta.copy()
         rounded[:-1][zero & (self.slope > 0.0)] = 0.0
@@ -307,7 +307,7 @@ class InteriorPoint(ScaledRows):
 
         predicted = direction(0.0, -dual)
         t = predicted.longest_from(state)
-        # Mehrotra's choice: the better the step without centring, the less centring.
+        # Mehrotra's rule: the longer the step without centring, the less centring.
         target = (1.0 - t) ** 3 * mu
         moved = direction(
             target - predicted.a * predicted.r,
@@ -334,7 +334,7 @@ class _State(NamedTuple):
         return float(products) / (self.a.size + len(self.primal))
 
     def longest_from(self, state: _State) -> float:
-        """How far this step can go from the state, at most once, before something leaves its cone."""
+        """The largest multiple of this step, at most 1, that keeps all variables in their cones."""
         return min(
             1.0,
             _to_boundary(state.a, self.a),
@@ -345,13 +345,13 @@ class _State(NamedTuple):
 
 
 def _to_boundary(x: Matrix, d: Matrix) -> float:
-    """The largest step that leaves x + t d non-negative."""
+    """The largest t for which x + t d is non-negative."""
     falling = d < 0.0
     return float(np.min(-x[falling] / d[falling], initial=math.inf))
 
 
 def _to_cone(x: Matrix, d: Matrix) -> float:
-    """The largest step that leaves every x + t d in its second-order cone."""
+    """The largest t for which every x + t d is in its second-order cone."""
     a, b, c = _minkowski(d, d), _minkowski(x, d), np.maximum(_minkowski(x, x), 0.0)
     # The first root of a t² + 2 b t + c, and where the first component changes sign.
     root = np.sqrt(np.maximum(b * b - a * c, 0.0))
@@ -362,7 +362,7 @@ def _to_cone(x: Matrix, d: Matrix) -> float:
 
 
 def _minkowski(x: Matrix, y: Matrix) -> Vector:
-    """x_0 y_0 - x_1·y_1 for every row; of x with itself by a product that does not cancel."""
+    """x_0 y_0 - x_1·y_1 for every row; if x is y, as a product, which does not cancel."""
     if x is y:
         size = np.sqrt(np.einsum("im,im->i", x[:, 1:], x[:, 1:]))
         return np.asarray((x[:, 0] - size) * (x[:, 0] + size))
@@ -372,13 +372,13 @@ def _minkowski(x: Matrix, y: Matrix) -> Vector:
 class _Cones:
     """The second-order cones of the features with a kink, in the scaling of Nesterov and Todd.
 
-    For s = (τ, W, δ) and z = (κ, -T, -ζ), both inside of their cones, there is a symmetric B with
-    B⁻¹s = Bz = λ. The steps obey dz + B⁻²ds = target, where dκ = dδ = 0: eliminating dτ leaves
-    dT = E dW + dT₀, where dT₀ belongs to dW = 0.
+    For s = (τ, W, δ) and z = (κ, -T, -ζ), both inside their cones, there is a symmetric B with B⁻¹s = Bz = λ.
+    The steps satisfy dz + B⁻²ds = target, with dκ = dδ = 0. Eliminating dτ leaves dT = E dW + dT₀, where dT₀
+    is the step for dW = 0.
     """
 
     def __init__(self, s: Matrix, z: Matrix) -> None:
-        # Rounding must not put a point on the border of its cone.
+        # Without the lower limit, rounding could put a point on the boundary of its cone.
         s_size, z_size = (np.sqrt(np.maximum(_minkowski(x, x), EPSILON * x[:, 0] ** 2)) for x in (s, z))
         s_unit, z_unit = s / s_size[:, np.newaxis], z / z_size[:, np.newaxis]
         gamma = np.sqrt(0.5 * (1.0 + np.einsum("im,im->i", s_unit, z_unit)))
@@ -402,7 +402,7 @@ class _Cones:
         self.curvature = E / eta**2
 
     def moves(self, dW: Matrix, target: Matrix) -> tuple[Matrix, Matrix]:
-        """Ds and dz for the step dW."""
+        """The steps ds and dz for the step dW."""
         ds = np.zeros_like(target)
         ds[:, 1:-1] = dW
         ds[:, 0] = (target[:, 0] - np.einsum("ic,ic->i", self._M[:, 0, 1:-1], dW)) / self._M[:, 0, 0]
@@ -411,7 +411,7 @@ class _Cones:
         return ds, dz
 
     def second_order(self, ds: Matrix, dz: Matrix) -> Matrix:
-        """What the product of both steps takes from the target: B⁻¹x with λ ∘ x = B⁻¹ds ∘ B dz."""
+        """The second-order term B⁻¹x of the target, where λ ∘ x = B⁻¹ds ∘ B dz."""
         u, v, lam = _times(self._B_inverse, ds), _times(self._B, dz), self._lam
         product = u[:, :1] * v + v[:, :1] * u
         product[:, 0] = np.einsum("im,im->i", u, v)

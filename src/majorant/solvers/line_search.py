@@ -1,4 +1,4 @@
-"""One step: all the way to the model's minimiser, or as far as Φ falls."""
+"""The line search: a step to the minimiser of a model, shortened until Φ falls enough."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from majorant.objective import Objective
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.status import Evaluated, Vector
 
-# The share of the predicted fall that a step must reach, and a relative rise that is rounding.
+# The share of the predicted fall that a step must achieve, and a relative rise of Φ that counts as rounding.
 SUFFICIENT = 1e-4
 ROUNDING = 1e-14
 
@@ -21,12 +21,12 @@ def step_towards(
     target: Vector,
     predicted: float,
 ) -> tuple[Vector, float]:
-    """Go from θ, where Φ is `value`, towards the target; return where and the Φ there.
+    """Go from θ, where Φ is `value`, towards the target; returns the point reached and its Φ.
 
-    `predicted` ≥ 0 is a fall of Φ that a model promises for the whole step, and t times it, or more, for a
-    part t of it. The unit step is right nearly always, so it is taken at once and taken back if it is wrong;
-    a search costs no product with X, since the margins are known along the line. No fall at all returns θ
-    itself. If the margins are behind θ, they go straight to the target.
+    `predicted` ≥ 0 is the fall of Φ that a model predicts for the whole step; for a part t of the step it is
+    at least t times that. The whole step is nearly always good enough, so it is taken first, and undone if it
+    is not; shorter steps then need no product with X, since the margins along the line are known. If Φ does
+    not fall, θ itself is returned. If the point of the margins is not θ, they move directly to the target.
     """
     behind = quadratic.theta is not None and not quadratic.is_at(theta)
     d = target - (theta if quadratic.theta is None else quadratic.theta)
@@ -58,7 +58,10 @@ def step_towards(
 def step_or_refresh(
     objective: Objective, quadratic: ActiveQuadratic, at: Evaluated, target: Vector, predicted: float
 ) -> Vector:
-    """The same step, from an iterate; if there is no way down by what was carried, by what is true at θ."""
+    """`step_towards` from an iterate, repeated with margins computed anew if Φ does not fall.
+
+    Rounding errors of carried margins may hide that Φ falls.
+    """
     moved, _ = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
     if np.array_equal(moved, at.theta):
         quadratic.refresh(at.theta)

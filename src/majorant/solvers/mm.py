@@ -2,7 +2,7 @@
 
     gradient      the descent lemma: the full gradient method, Eq. (eq:gradientDescent)
     mm            the exact half-quadratic curvature, Eq. (eq:fullMM), factorised in every iteration
-    mm-inversion  a curvature that is inverted once and for all, Eq. (eq:A_bar_approx_inv)
+    mm-inversion  a curvature that is factorised only once, Eq. (eq:A_bar_approx_inv)
 
 The paper's tables call `gradient` FG.
 """
@@ -20,7 +20,7 @@ from majorant.status import Iterate, Vector
 
 
 def majorize_minimize(majorant: Majorant, theta: Vector) -> Iterator[Iterate]:
-    """The MM scheme: minimise the majorant at θ(n), go there, repeat."""
+    """The MM scheme: θ(n+1) is the minimiser of the majorant at θ(n)."""
     objective = majorant.objective
     at = objective.evaluate(theta)
     while True:
@@ -34,7 +34,7 @@ def size_objection(entries: int, what: str) -> str | None:
         return None
     gigabytes = entries * 8 / 2**30
     limit = MAX_DENSE_ENTRIES * 8 / 2**30
-    return f"needs {what}, {gigabytes:.1f} GiB here, more than the {limit:g} GiB it allows itself"
+    return f"needs {what}, which takes {gigabytes:.1f} GiB here, more than its limit of {limit:g} GiB"
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ class MM(Solver):
 class MMInversion(Solver):
     """θ(n+1) = θ(n) - Ā(θ(n))⁻¹ ∇Φ(θ(n)), Ā = 2LᵀSL + σ Id.
 
-    Three regimes: as many rows as parameters, or more: the eigenvectors of LᵀSL, p × p. Fewer: those of
-    its range, p × n, from a thin factorisation. Too many of both: an objection.
+    With n ≥ p rows it needs the eigenvectors of LᵀSL, p × p; with fewer rows those of its range, p × n, from
+    a thin factorisation. If both are too large, it objects.
     """
 
     name = "mm-inversion"

@@ -4,20 +4,20 @@ Each step estimates ∇Φ(θ)/K from a batch B of the K rows:
 
     d = 1/b (Σ_{k ∈ B} ∇loss_k(θ) + |B| κ ∇f(θ))
 
-where b is the batch size (a last batch of fewer rows is a smaller step, not a noisier one). With κ = 1/K
-("unbiased", the default) the d of an epoch at one θ add up to ∇Φ(θ)/b, and a decaying step leads
-to the minimiser of Φ. The paper takes κ = 1 ("paper"): its steps then minimise the *mean* loss plus f, in
-which f counts K times as much as in Φ. An iterate is an epoch: every row once, in an order drawn anew.
+where b is the batch size (a last batch of fewer rows makes a smaller step, not a noisier one). With κ = 1/K
+("unbiased", the default) the d of an epoch at one θ add up to ∇Φ(θ)/b, and a decaying step leads to the
+minimiser of Φ. The paper uses κ = 1 ("paper"): its steps minimise the *mean* loss plus f, in which f counts K
+times as much as in Φ. An iterate is an epoch: every row once, in a new random order.
 
-The steps, with the textbook indices (those in the paper's listings are slipped):
+The steps, with the indices of textbooks (those in the paper's listings are shifted):
 
     sgd       θ ← θ - α d
     momentum  m ← β m + d;  θ ← θ - α m
     adam      m ← β₁ m + (1-β₁) d;  v ← β₂ v + (1-β₂) d²;  θ ← θ - α m̂/(√v̂ + ε)
               m̂ = m/(1-β₁ᵗ), v̂ = v/(1-β₂ᵗ)
 
-α follows a schedule, α times a function of the number of epochs seen so far: it decays by default, because a
-constant one (the paper's) ends in a cloud around the minimiser, not at it.
+A schedule multiplies α by a function of the number of epochs so far. By default α decays: with a constant α,
+as in the paper, the iterates stay in a neighbourhood of the minimiser without converging.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from majorant.status import Iterate, Vector
 
 Schedule: TypeAlias = Callable[[float], float]
 Memory: TypeAlias = dict[str, Any]
-"""What a run remembers of its steps, by name: arrays of the size of θ, and counts."""
+"""The memory of past steps, by name: arrays of the size of θ, and counts."""
 
 SCHEDULES: dict[str, Schedule] = {
     "constant": lambda epochs: 1.0,
@@ -54,7 +54,7 @@ SCHEDULES: dict[str, Schedule] = {
 
 @dataclass(frozen=True)
 class StochasticSolver(Solver):
-    """The loop that the three methods share.
+    """The base class of the three methods, with their loop.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class StochasticSolver(Solver):
     schedule : {"constant", "inverse", "sqrt"} or function, default="sqrt"
         The factor of α after a number of epochs t: 1, 1/(1+t), 1/√(1+t), or any function of t.
     weighting : {"unbiased", "paper"}, default="unbiased"
-        How the penalty is weighed against a batch, see the module.
+        The weight κ of the penalty in a batch: 1/K or 1, see the module.
     """
 
     step: float | None = None
@@ -91,12 +91,12 @@ class StochasticSolver(Solver):
             raise MajorantError(f"weighting must be 'unbiased' or 'paper', got {self.weighting!r}")
 
     def memory(self, size: int) -> Memory:
-        """The memory of a run that begins, for θ of that size."""
+        """The memory at the start of a run, for θ of that size."""
         return {}
 
     @abstractmethod
     def update(self, memory: Memory, d: Vector, alpha: float) -> Vector:
-        """What to subtract from θ; the memory changes in place."""
+        """The vector to subtract from θ; updates the memory in place."""
 
     def default_step(self, smoothness: float) -> float:
         """α when none is given; `smoothness` bounds the curvature of every batch's estimate."""
@@ -112,7 +112,7 @@ class StochasticSolver(Solver):
 
 @dataclass(frozen=True)
 class DescentState:
-    """A `Descent` but for its solver: numbers and arrays, to be written down."""
+    """The state of a `Descent` without its solver: numbers and arrays, for model files."""
 
     theta: Vector
     seen: int
@@ -124,21 +124,21 @@ class DescentState:
 
 
 class Descent:
-    """θ on its way, and all that a step needs to know of those before it.
+    """θ and the state of a stochastic solver between two steps.
 
-    It is of the size of θ however many rows have gone by, it holds none of them, and it can be pickled: the
-    epochs of `iterates` and the calls of a stream are steps of the same kind.
+    It holds no rows, has the size of a few θ, and can be pickled. The epochs of `iterates` and the calls of
+    `partial_fit` both use it.
 
     Parameters
     ----------
     solver : StochasticSolver
-        Whose steps to take.
+        The solver that makes the steps.
     theta : array (n_features + 1,)
-        Where to begin.
+        The starting point.
     seed : int
-        For the order of the rows.
+        The seed of the order of the rows.
     seen : int, default=0
-        How many rows have been learned from before.
+        The number of rows learned from before.
     """
 
     def __init__(self, solver: StochasticSolver, theta: Vector, seed: int, seen: int = 0) -> None:
@@ -150,21 +150,21 @@ class Descent:
         self.follow(solver)
 
     def follow(self, solver: StochasticSolver) -> None:
-        """Take the steps of another solver from now on, which begins without a memory."""
+        """Use another solver from now on, which starts without a memory."""
         self.solver, self._memory = solver, solver.memory(len(self.theta))
 
     def copy(self) -> Descent:
-        """Another one at the same point, for steps that may have to be taken back."""
+        """A copy in the same state, for steps that may have to be undone."""
         return self.restored(self.solver, self.state())
 
     def state(self) -> DescentState:
-        """All that `restored` needs to go on from here, besides the solver; the arrays are not copied."""
+        """The state from which `restored` continues; the arrays are not copied."""
         generator = self._rng.bit_generator.state
         return DescentState(self.theta, self.seen, self.steps, self.largest_row, self._memory, generator)
 
     @classmethod
     def restored(cls, solver: StochasticSolver, state: DescentState) -> Descent:
-        """The descent that was in this state, with the steps of this solver."""
+        """A descent in this state, with this solver."""
         descent = cls(solver, state.theta, 0, state.seen)
         descent.steps, descent.largest_row = state.steps, state.largest_row
         descent._memory = {name: copy(value) for name, value in state.memory.items()}
@@ -172,7 +172,7 @@ class Descent:
         return descent
 
     def note_largest_row(self, rows: Rows) -> None:
-        """Look at rows that are to come: the default step must be stable for the largest of all."""
+        """Note the largest of the next rows, for which the default step must be stable."""
         if self.solver.step is None:
             self.largest_row = max(self.largest_row, rows.largest_row())
 
@@ -183,7 +183,7 @@ class Descent:
         alpha = solver.step or solver.default_step(_smoothness(objective, kappa, self.largest_row))
         context = BatchContext(objective.potential, objective.factor, objective.eta, kappa, alpha, n_samples)
         order = self._rng.permutation(rows.n_parts).tolist()
-        # Where the rows are on other machines, what comes back from there is a copy.
+        # On a cluster, the descent that comes back from a worker is a copy.
         vars(self).update(vars(rows.fold_blocks(self, partial(Descent.learn, context=context), order)))
 
     def learn(self, block: Block, context: BatchContext) -> Descent:
@@ -205,7 +205,7 @@ class Descent:
 
 @dataclass(frozen=True, eq=False)
 class BatchContext:
-    """What a descent takes along to a block of rows: the penalty, κ, α and K. It holds no rows itself."""
+    """The arguments of `Descent.learn` that are the same for all blocks of an epoch; it holds no rows."""
 
     potential: Potential
     factor: Vector
@@ -221,7 +221,7 @@ class BatchContext:
 
 
 def _smoothness(objective: Objective, kappa: float, largest_row: float) -> float:
-    """A bound of the curvature of every batch's estimate, if no row is larger than that."""
+    """A bound of the curvature of every batch's estimate, for rows of at most this size."""
     potential, factor = objective.potential, float(np.max(objective.factor))
     bound = SquaredHinge.curvature_bound * largest_row
     return (bound + kappa * (potential.lipschitz * factor + objective.eta)) or 1.0
@@ -282,5 +282,5 @@ class Adam(StochasticSolver):
 
     @classmethod
     def examples(cls) -> tuple[Adam, ...]:
-        # The usual step of 0.001 would need some thousand batches to get anywhere.
+        # With the usual step of 0.001 the laws would need thousands of batches.
         return (cls(step=0.05, batch_size=8),)

@@ -7,8 +7,8 @@ The columns of D span the subspace; a function chooses them from the gradient an
     memory_gradient     D = [-∇Φ(θ(n)) | θ(n) - θ(n-1)]     Eq. (eq:3MG), the 3MG algorithm
     gradient_direction  D = -∇Φ(θ(n))                       Eq. (eq:gradientMM)
 
-An iteration needs one pass over the rows for Φ and ∇Φ and, where the matrix of all pairs of features is not
-small, one for each column of D to get DᵀLᵀSLD, an m × m matrix: any number of features will do.
+An iteration needs one pass over the rows for Φ and ∇Φ. If the matrix LᵀSL is too large, it needs one more
+pass for each column of D to get DᵀLᵀSLD, an m × m matrix. So the number of features is not limited.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class MMSubspace(Solver):
     Parameters
     ----------
     subspace : function (gradient, past steps) -> array (p, m)
-        The directions of this iteration. Φ falls whatever they are; that the iterates converge is guaranteed
-        if they include the gradient.
+        The directions of an iteration. Φ falls for any directions; the iterates are known to converge if the
+        gradient is one of the directions.
     memory : int, default=1
-        How many past steps the function is given.
+        The number of past steps that the function is given.
     """
 
     subspace: Subspace = field(default=memory_gradient, repr=False)
@@ -83,12 +83,12 @@ class MMGradient(Solver):
 
 
 def _minimise_quadratic(B: Matrix, g: Vector) -> Vector:
-    """-B†g: the minimiser of gᵀu + uᵀBu/2, of smallest norm once the directions have unit curvature.
+    """-B†g: the minimiser of gᵀu + uᵀBu/2, of smallest norm after the directions are scaled.
 
-    Directions of unequal length (a gradient of 1e4 beside a step of 1e-6) would make the small one look
-    like rounding to a plain pseudo-inverse, so B is scaled to a unit diagonal first.
+    B is scaled to a unit diagonal first: beside a direction of length 1e4, a pseudo-inverse would take one of
+    length 1e-6 for rounding.
     """
     if not np.all(np.isfinite(B)):
-        return np.full(len(g), np.nan)  # the driver ends what overflows
+        return np.full(len(g), np.nan)  # the driver ends a run that overflows
     scaled, scale = unit_diagonal(B)
     return np.asarray(-scale * (pinvh(scaled, atol=1e-12, rtol=0.0) @ (scale * g)))

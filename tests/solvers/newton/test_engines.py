@@ -312,8 +312,8 @@ def test_costs_count_flops_and_entries():
         assert np.isclose(costs.dual_cost(classes).total, dual_build + t.DUAL_STEPS * (once + factorise))
         assert np.isclose(costs.product_ns(objective, classes), 2 * once + t.VECTOR_NS * 30)
         entries = X.nnz if objective is sparse else 40 * 30
-        sweeps = t.SWEEP_NS * t.CD_SWEEPS_PER_LOOK * entries
-        assert np.isclose(costs.cd_cost(classes).total, t.CD_LOOKS * (2 * once + sweeps))
+        sweeps = t.SWEEP_NS * t.CD_SWEEPS_PER_GRADIENT * entries
+        assert np.isclose(costs.cd_cost(classes).total, t.CD_GRADIENTS * (2 * once + sweeps))
     # Of several classes, as many times as much.
     joint = Objective.joint([sparse.rows] * 3, L2(1.0))
     three, one = [sparse.rows] * 3, [sparse.rows]
@@ -382,10 +382,10 @@ def test_a_kink_on_sparse_rows_has_the_cheaper_engine(monkeypatch):
     X = random_sparse(400, 50)
     objective = problem_of(X, L1(1.0))
     classes = [objective.rows]
-    border = tuning.CD_LOOKS * costs.gram_cost(objective, classes).total / costs.cd_cost(classes).total
-    monkeypatch.setattr(tuning, "CD_LOOKS", 1.001 * border)
+    border = tuning.CD_GRADIENTS * costs.gram_cost(objective, classes).total / costs.cd_cost(classes).total
+    monkeypatch.setattr(tuning, "CD_GRADIENTS", 1.001 * border)
     assert engine_of(X, L1(1.0)) == "gram"
-    monkeypatch.setattr(tuning, "CD_LOOKS", 0.999 * border)
+    monkeypatch.setattr(tuning, "CD_GRADIENTS", 0.999 * border)
     assert engine_of(X, L1(1.0)) == "cd"
     assert engine_of(X, L1(1.0), factor=np.append(0.0, np.ones(49))) == "gram"
     assert engine_of(X.toarray(), L1(1.0)) == "gram"
@@ -578,7 +578,7 @@ def test_a_faint_penalty_on_fewer_rows_than_features_takes_few_iterations(potent
     X = rng.standard_normal((300, 900))
     y = np.where(X[:, :10].sum(axis=1) + rng.standard_normal(300) > 0, 1.0, -1.0)
     rows = MemoryRows(X, y)
-    largest = float(np.max(Objective(rows, L1(1.0)).pulls_at_zero))
+    largest = float(np.max(Objective(rows, L1(1.0)).gradient_norms_at_zero))
     result = solve(Newton(), Objective(rows, potential(1e-4 * largest)))
     assert result.status.converged
     assert result.n_iter <= 100

@@ -293,7 +293,7 @@ def test_the_default_where_rows_are_elsewhere(features):
         objective = Objective(rows, potential)
         assert choose_solver(objective).name == "newton"
         assert out_of_core.all_may_move(objective) is not many
-        assert out_of_core.zero_holds(objective) is few_matter
+        assert out_of_core.stays_at_zero(objective) is few_matter
     assert choose_solver(Objective(rows, Welsch(1.0))).name == ("mm-subspace" if many else "newton")
 
 

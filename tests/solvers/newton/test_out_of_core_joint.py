@@ -132,7 +132,7 @@ def test_the_same_bits_wherever_the_rows_are(potential, room):
 def test_a_feature_that_was_missed_comes_in_later(monkeypatch):
     """Of 15 features 6 may move, and those that matter are not those that the first look shows."""
     monkeypatch.setattr(tuning, "PASS_ENTRIES", CLASSES * 7**2)
-    monkeypatch.setattr(tuning, "WATCHED_PULL", 1.0)
+    monkeypatch.setattr(tuning, "WATCHED_SLOPE_SHARE", 1.0)
     inside, outside = problems(L1(90.0))
     start = np.zeros(outside.size)
     start.reshape(CLASSES, -1)[:, 1:3] = 0.5  # a start without the features that matter

@@ -363,7 +363,7 @@ def test_a_proximal_start_is_for_many_features_in_play(monkeypatch):
     X = rng.standard_normal((900, 220))
     y = np.where(X[:, :200].sum(axis=1) + rng.standard_normal(900) > 0.0, 1.0, -1.0)
     objective = Objective(MemoryRows(X, y), L1(1.0))
-    pulled = np.count_nonzero(objective.pulls_at_zero > 1.0)
+    pulled = np.count_nonzero(objective.gradient_norms_at_zero > 1.0)
     passes = 2 * (tuning.PROXIMAL_STEPS + tuning.POWER_STEPS) * costs.pass_ns(objective.rows)
     border = passes / (tuning.FLOP_NS * 900 * pulled**2)
     calls = []

@@ -1,9 +1,7 @@
 """A chart: two axes, and lines, bands and bars between them, as SVG whose colours are CSS classes.
 
 Every chart is 400 units wide, the width of a phone; a wide page shows two charts side by side with smaller
-text. So a
-chart that fits here fits everywhere. Axis labels stand above and below the chart, legends outside as HTML:
-nothing inside can overlap.
+text. Axis labels are above and below the chart, legends outside as HTML, so that nothing can overlap.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from majorant.status import Vector
 
 WIDTH = 400.0
 FONT = 12.0
-# More points of a line than these are finer than a pixel.
+# The most points of a line; with more, their distance would be less than a pixel.
 MOST_POINTS = 200
 COLOURS = 6
 # The diameter of the dots of a strip, with the space between two.
@@ -157,9 +155,9 @@ class Chart:
             shape = f"M{self.left:.1f} {at:.1f}H{self.right:.1f}"
         self._parts.append(element("path", d=shape, class_=f"rule {classes}"))
 
-    def text(self, x: float, y: float, text: str, classes: str = "", *, room: float | None = None) -> None:
-        """Text at a place of the chart (not in data coordinates), shortened to the room if given."""
-        shown = text if room is None else truncated(text, FONT, room)
+    def text(self, x: float, y: float, text: str, classes: str = "", *, width: float | None = None) -> None:
+        """Text at a place of the chart (not in data coordinates), shortened to a width if one is given."""
+        shown = text if width is None else truncated(text, FONT, width)
         self._parts.append(element("text", shown, x=x, y=y, class_=classes or None))
 
     def leader(self, start: tuple[float, float], end: tuple[float, float], classes: str) -> None:
@@ -207,7 +205,7 @@ def _svg_path(across: Vector, up: Vector) -> str:
 
 
 def side_by_side(places: Sequence[float], width: float, most: int) -> list[int]:
-    """For places in rising order, the first of `most` lanes that is free for `width`; 0 if none is."""
+    """The lane of each place, in rising order: the first of `most` that is free for `width`, else 0."""
     ends = [-np.inf] * most
     lanes = []
     for place in places:

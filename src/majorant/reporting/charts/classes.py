@@ -20,7 +20,7 @@ MOST_BINS = 48
 MOST_DOTS = 50
 # Features with a chart of their own, and classes that such a chart shows.
 MOST_FEATURES, MOST_FEATURE_CLASSES = 6, 20
-CLASS_ROOM = 116.0
+CLASS_NAME_WIDTH = 116.0
 
 BOXES = (LegendEntry("c0 thick", "the middle half"), LegendEntry("c0", "the middle 90 %"))
 
@@ -109,7 +109,7 @@ def _range(by_class: Sequence[Vector]) -> tuple[float, float]:
 
 
 def _most_dots(n_classes: int) -> int:
-    """The rows of a class that are drawn one by one; less where there is only room for one line of them."""
+    """The rows of a class that are drawn one by one; fewer if there is space for one line only."""
     return MOST_DOTS if n_classes <= COLOURS else MOST_DOTS // 4
 
 
@@ -130,7 +130,7 @@ def _class_chart(
     y_label: str,
     height: float,
 ) -> Chart:
-    shown = [truncated(name, FONT, CLASS_ROOM) for name in names]
+    shown = [truncated(name, FONT, CLASS_NAME_WIDTH) for name in names]
     left = 12.0 + max(text_width(name, FONT) for name in shown)
     chart = Chart(
         name, title, sentence, x, Scale(0.0, float(len(names)), ()), x_label=x_label, y_label=y_label,
@@ -152,12 +152,12 @@ def _draw_histograms(chart: Chart, by_class: list[Vector], edges: Vector, colour
 
 def _draw_dots_and_boxes(chart: Chart, by_class: list[Vector], colours: list[str]) -> bool:
     """A dot for each row of small classes; of others the middle half, the middle 90 % and the median."""
-    room = 0.9 * (chart.bottom - chart.top) / len(by_class)
+    height = 0.9 * (chart.bottom - chart.top) / len(by_class)
     most = _most_dots(len(by_class))
     for k, values in enumerate(by_class):
         middle = len(by_class) - 0.5 - k
         if len(values) <= most:
-            chart.strip(values, middle, colours[k], room)
+            chart.strip(values, middle, colours[k], height)
             continue
         low, first, median, third, high = np.quantile(values, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist()
         chart.line([low, high], [middle, middle], colours[k])

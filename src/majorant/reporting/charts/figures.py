@@ -1,4 +1,4 @@
-"""The charts of how a model came about: convergence, the path, cross-validation."""
+"""The charts of a training: convergence, the path, cross-validation."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from majorant.reporting.context import ReportContext
 from majorant.reporting.text import counted, number, plain_text, text_width, truncated
 from majorant.status import Vector
 
-# More curves of problems than this hide each other, and this many show their range.
+# The most curves of problems, which show the range of all; more would cover each other.
 MOST_CURVES = 40
-# Smaller coefficients than these cover each other near zero.
+# The most coefficients along a path; smaller ones would cover each other near zero.
 MOST_PATH_LINES = 60
-FEATURE_ROOM = 132.0
+# The width of the names of features.
+NAME_WIDTH = 132.0
 
 Curve = tuple[Vector, Vector]
 
@@ -55,7 +56,7 @@ def draw_certificate(context: ReportContext) -> Figure | None:
     if tol > 0.0:
         chart.rule(y=tol, classes="dashed")
         legend.append(LegendEntry("dashed", f"tolerance {number(tol, 2)}"))
-    note = "All points are estimates but the last, the dot, which is what is certified."
+    note = "The dot is the certificate of the model; all points before it are estimates."
     return chart.figure("Certificate", legend, note)
 
 
@@ -112,7 +113,7 @@ def draw_path(context: ReportContext, path: Path) -> Figure | None:
     lambdas, sizes, count = lines.lambdas, lines.sizes, len(lines.features)
     labelled = min(COLOURS, count)
     names = [
-        truncated(plain_text(context.names[i]), FONT, FEATURE_ROOM - 18.0) for i in lines.features[:labelled]
+        truncated(plain_text(context.names[i]), FONT, NAME_WIDTH - 18.0) for i in lines.features[:labelled]
     ]
     y_label = "Coefficient" if lines.one_problem else "Length of the coefficients over the classes"
     chart = Chart(
@@ -146,7 +147,7 @@ def _label_ends(chart: Chart, ends: Vector, names: list[str]) -> None:
     places = spread(ideal.tolist(), 1.3 * FONT, chart.top, chart.bottom)
     for k, (end, place, name) in enumerate(zip(ideal, places, names, strict=True)):
         chart.leader((chart.right, float(end)), (chart.right + 14.0, place), f"c{k}")
-        chart.text(chart.right + 18.0, place + 4.0, name, room=WIDTH - chart.right - 18.0)
+        chart.text(chart.right + 18.0, place + 4.0, name, width=WIDTH - chart.right - 18.0)
 
 
 def draw_cv_scores(model: SparseSVCCV) -> Figure | None:

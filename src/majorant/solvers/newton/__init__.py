@@ -1,32 +1,32 @@
-"""`newton`: the exact curvature of the active rows, in the engine that fits the shape of the problem.
+"""`newton`: the exact curvature of the active rows, with an engine that suits the shape of the problem.
 
     rows        potential      condition              engine
     in memory   quadratic (1)  n ≤ N, n ≤ 2,500       the cheapest of dual_newton.py, newton_cg.py and, if
                                                       N ≤ 1,000, gram.py
                 kinked (2)     n ≤ 2N, N > 50         cd.py           coordinate descent along columns
                 kinked         dense, N ≤ 1,000 (3)   gram.py         the Gram matrix of the active rows; or
-                                                      working_set.py  of the features that matter (4)
+                                                      working_set.py  of some features (4)
                 kinked         sparse, N ≤ 1,000 (3)  the cheaper of gram.py and cd.py
                 quadratic      N ≤ 1,000 (3)          the cheaper of gram.py and newton_cg.py
                 other          N ≤ 1,000 (3)          gram.py
                 kinked         N > 1,000              cd.py
                 smooth         N > 1,000              newton_cg.py    products with the active rows
-    elsewhere   any            N ≤ 3,000 (3)          out_of_core.py  a pass over the rows for every step
-                kinked (5)     N > 3,000              out_of_core.py  the same, with H of those that may move
+    on a disk   any            N ≤ 3,000 (3)          out_of_core.py  a pass over the rows for every step
+    or cluster  kinked (5)     N > 3,000              out_of_core.py  the same, with H of some features
                 smooth         N > 3,000              out_of_core.py  a pass for every product with H
 
-n rows, N features. `costs.py` says what is cheaper, in flops and bytes. In memory, cd.py and newton_cg.py
-have a budget. When it is spent, an engine takes over that factorises a matrix: dual_newton.py, with as many
-unknowns as rows, where it applies, or gram.py, if N ≤ 3,000 and the matrix is not singular.
+n rows, N features. `costs.py` estimates which engine is cheaper, in flops and bytes. In memory, cd.py and
+newton_cg.py have a budget. When it is spent, an engine that factorises a matrix continues: dual_newton.py,
+with as many unknowns as rows, if it applies, or gram.py, if N ≤ 3,000 and the matrix is not singular.
 
-(1) Any quadratic penalty that leaves no feature out, one class.
-(2) With a penalty on every feature; features without one have gram.py.
-(3) Of one class; of several, as many as make Gram matrices of the same number of entries.
-(4) From 200 features on, or from a rough start, which tells which features matter; but not if the run
-    goes on from another one.
-(5) Or with a kink that is rounded: ℓ1 and hyperbolic. What is not convex is left to `mm-subspace`.
+(1) Any quadratic penalty on all features, for one class.
+(2) With a penalty on every feature; gram.py handles features without a penalty.
+(3) For one class; for C classes these limits are divided by √C.
+(4) From 200 features on, or from a rough start, which shows the features in use; but not if the run starts
+    where another one has ended.
+(5) Or with a rounded kink: ℓ1 and hyperbolic. Non-convex problems of this size are left to `mm-subspace`.
 
-Some potentials are approached over surrogates (`solvers/continuation.py`).
+Some potentials are approached by surrogates (`solvers/continuation.py`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from majorant.solvers.reweighted import minimised, reweighted_iterates
 from majorant.status import Evaluated, Iterate, Vector
 
 Engine = Callable[..., Iterator[Iterate]]
-"""(objective, rows of every class, θ) ↦ iterates; of the engines without a Gram matrix, also a budget."""
+"""(objective, rows of every class, θ) ↦ iterates; cd.py and newton_cg.py also take a budget."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Newton(Solver):
     Parameters
     ----------
     gram_features : int, default=1000
-        Up to how many features the Gram matrix of all of them is formed.
+        The largest number of features for which the Gram matrix of all of them is formed.
     """
 
     gram_features: int = tuning.GRAM_FEATURES
@@ -81,9 +81,9 @@ class Newton(Solver):
                 "needs a potential that is differentiable or concave on [0, ∞[, and "
                 f"{potential.name!r} is neither"
             )
-        elsewhere = objective.in_memory is None and not objective.other_classes
-        if elsewhere and objective.size - 1 > tuning.PASS_FEATURES and not potential.convex:
-            # Over surrogates it would: in 2,558 passes over a text of 47,236 features.
+        out_of_core = objective.in_memory is None and not objective.other_classes
+        if out_of_core and objective.size - 1 > tuning.PASS_FEATURES and not potential.convex:
+            # By surrogates it would be possible, with 2,558 passes over a text of 47,236 features.
             return (
                 f"takes at most {tuning.PASS_FEATURES:,} features where the rows are not in memory and the "
                 "penalty is not convex"
@@ -104,13 +104,13 @@ class Newton(Solver):
             yield replace(start, candidate=bool(objective.lengths(theta).any()))
             yield from reweighted_iterates(objective, start, self._minimised_by_class)
             return
-        way = Continuation(objective, start, self.descend, _approaches)
-        yield way.end
-        yield from way.over_surrogates()
-        yield from self.descend(objective, way.end)
+        continuation = Continuation(objective, start, self.descend, _approaches)
+        yield continuation.end
+        yield from continuation.over_surrogates()
+        yield from self.descend(objective, continuation.end)
 
     def descend(self, objective: Objective, start: Evaluated) -> Iterator[Iterate]:
-        """Newton's iterates after the start; from zero, by way of a rough start, if that lowers Φ."""
+        """Newton's iterates after the start; from zero, by way of a rough start if that has a lower Φ."""
         warm = bool(objective.lengths(start.theta).any())
         chosen = self.choose_engine(objective, start.theta, warm=warm)
         rough = None if warm else self._rough_start(objective, start.theta, chosen)
@@ -128,20 +128,20 @@ class Newton(Solver):
         yield from iterates
 
     def _minimised_by_class(self, problem: Objective, theta: Vector, proximal: float) -> Vector:
-        """The minimiser of a problem whose penalty is a ridge, which does not tie the classes."""
+        """The minimiser of a problem whose penalty is a ridge: each class by itself."""
         pairs = zip(problem.classes, problem.matrix(theta), strict=True)
         return np.concatenate(
             [minimised(problem.on([rows]), row, descend=self.descend) for rows, row in pairs]
         )
 
     def _rough_start(self, objective: Objective, zero: Vector, engine: Engine) -> Evaluated | None:
-        """A point to begin at instead of zero, where a rough one costs little.
+        """A starting point better than zero, if computing one costs little.
 
-        For the Gram matrix, a few steps on every 16th row, if these are many: most rows then never enter the
-        matrix. (Solving the sample accurately would fit its noise, and takes longer in all.) If dense rows
-        are too few for that and many features are in play, some proximal gradient steps. For conjugate
-        gradients, an epoch of dual coordinate descent. The value at the point is not known, and the gradient
-        only roughly.
+        Before the Gram matrix, a few steps on every 16th row, if these are enough rows: most rows then never
+        enter the matrix. (Solving the sample accurately would fit its noise, and takes longer in total.) If
+        there are too few dense rows for that and many features may be used, some proximal gradient steps.
+        Before conjugate gradients, an epoch of dual coordinate descent. Φ at the point is not computed, and
+        the gradient is approximate.
         """
         classes = objective.in_memory or ()
         if engine is newton_cg_iterates:
@@ -160,7 +160,7 @@ class Newton(Solver):
         return replace(last, value=math.nan)
 
     def engine(self, objective: Objective, start: Evaluated, engine: Engine) -> Iterator[Iterate]:
-        """Newton's iterates by an engine, and by another that factorises, if the first was too slow."""
+        """Newton's iterates by an engine, and by a second one that factorises if the first is too slow."""
         classes = objective.in_memory or ()
         if engine is working_set_iterates:
             yield from working_set_iterates(objective, classes, start)
@@ -178,7 +178,7 @@ class Newton(Solver):
     def _direct_engine(
         self, objective: Objective, classes: Sequence[MemoryRows], gram_features: int
     ) -> tuple[Engine, costs.Cost]:
-        """The cheaper of the engines that factorise a matrix, and its cost: infinite, if neither applies."""
+        """The cheaper engine that factorises a matrix, and its cost, which is infinite if none applies."""
         rows = classes[0]
         dual = costs.dual_cost(classes) if dual_newton_applies(objective, rows) else costs.NOT_POSSIBLE
         possible = rows.n_features <= gram_features / math.sqrt(len(classes))
@@ -188,7 +188,7 @@ class Newton(Solver):
         return (dual_newton_iterates, dual) if dual.total <= gram.total else (gram_iterates, gram)
 
     def choose_engine(self, objective: Objective, theta: Vector, *, warm: bool = False) -> Engine:
-        """The rule that the table at the top of this file shows; `warm`: the run goes on from another."""
+        """The engine of the table at the top of this file; `warm`: the run starts where another has ended."""
         classes, potential = objective.in_memory or (), objective.potential
         rows, kinked = classes[0], not objective.potential.smooth
         direct, cost = self._direct_engine(objective, classes, self.gram_features)
@@ -199,8 +199,8 @@ class Newton(Solver):
             other = costs.cg_cost(objective, classes, cost)
         if cost is costs.NOT_POSSIBLE or other.total < cost.total:
             return cd_iterates if kinked else newton_cg_iterates
-        # From zero, few features are chosen by their pull alone. Runs one after the other, as along a path,
-        # share the Gram matrix of all features: paths of cina0 take 0.73 of the time.
+        # At zero only the gradient shows which features matter, which pays with many features. The runs of a
+        # path share the Gram matrix of all features: paths of cina0 take 0.73 of the time.
         many = rows.n_features >= tuning.WORKING_SET_FEATURES or bool(objective.lengths(theta).any())
         choose = rows.dense and kinked and many and not warm and ActiveQuadratic not in rows.warm_cache
         return working_set_iterates if choose else direct
@@ -211,22 +211,22 @@ class Newton(Solver):
 
 
 def _approaches(objective: Objective, here: Evaluated) -> Iterator[Objective]:
-    """With few rows, or a faint penalty, from strong ones to that asked for: small supports all along.
+    """Problems with stronger penalties to solve first, if there are few rows or the penalty is weak.
 
-    (Straight from zero, the support is soon larger than the number of rows, and the many ways to fit
-    them all have to be told from each other.)
+    So supports stay small. (Directly from zero, the support soon has more features than there are rows, and
+    Φ is nearly the same for many supports.)
     """
     if objective.potential.smooth or objective.lengths(here.theta).any():
         return
-    faint, rows = tuning.STRONGER_PENALTY_RATIO_JOINT, objective.rows
+    least, rows = tuning.STRONGER_PENALTY_RATIO_JOINT, objective.rows
     if not objective.other_classes:
         wide = tuning.SINGULAR_ROWS_PER_FEATURE * rows.n_features
         few = rows.n_samples <= min(tuning.STRONGER_PENALTY_ROWS, wide)
-        faint = 0.0 if few else tuning.STRONGER_PENALTY_RATIO
-    yield from stronger_penalties(objective, objective.kink_slopes[:-1], least=faint)
+        least = 0.0 if few else tuning.STRONGER_PENALTY_RATIO
+    yield from stronger_penalties(objective, objective.kink_slopes[:-1], least)
 
 
 def _singular(objective: Objective, rows: MemoryRows) -> bool:
-    """Whether the Gram matrix would be singular, or nearly so, and large enough for that to cost much."""
+    """Whether the Gram matrix is singular, or nearly so, and so large that this costs much."""
     few = rows.n_samples <= tuning.SINGULAR_ROWS_PER_FEATURE * rows.n_features
     return few and rows.n_features > tuning.SINGULAR_FEATURES and objective.penalised

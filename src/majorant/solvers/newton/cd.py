@@ -1,10 +1,10 @@
-"""Many features, few of them needed: coordinate descent along columns, Newton's method on what it selects.
+"""Coordinate descent along columns, and Newton's method on its support: many features, few of them in use.
 
-A round looks at the gradient of all features and takes those that may matter. Coordinate descent on them,
-some thousand numbers per step, finds out quickly which are zero and which sign the others have; but it crawls
-to their values when features are correlated. Extrapolating its steps helps; Newton's method on the support
-finds the values at once, for the price of a factorisation. As much effort goes into the one as into the
-other: a Newton step is due when the sweeps since the last one have cost as much as it would.
+A round computes the gradient of all features and chooses those to watch. Coordinate descent on the watched
+features, with some thousand numbers per step, quickly finds which are zero and which sign the others have;
+but it converges slowly to their values if features are correlated. Extrapolation helps; Newton's method on
+the support finds the values at once, at the cost of a factorisation. Both methods get the same time: a
+Newton step is due when the sweeps since the last one have cost as much as it would.
 
 With several classes at once, a feature is a group of coefficients: zero for all classes or for none.
 """
@@ -37,10 +37,10 @@ from majorant.status import Evaluated, Iterate, Provisional, Vector
 def cd_iterates(
     objective: Objective, classes: Sequence[MemoryRows], theta: Vector, budget: Budget = NO_LIMIT
 ) -> Iterator[Iterate]:
-    """Descend on the features that may matter, look at all, take in the violators, repeat.
+    """Rounds of descent on the watched features; between rounds, all features are checked for violations.
 
-    The accuracy asked of a round shrinks geometrically: tied to the violation outside alone, rounds crawl.
-    Ends when this has used up the budget.
+    The goals of the rounds decrease geometrically. (With goals that depend only on the violations of other
+    features, convergence is slow.) The iterates end when the budget is spent.
     """
     rows = classes[0]
     state: _State | None = rows.warm_cache.pop(_State, None)
@@ -50,7 +50,7 @@ def cd_iterates(
     try:
         yield from _rounds(objective, state, objective.evaluate(theta), budget)
     finally:
-        # The rows keep the state. It must not keep the rows: X would live until the next garbage collection.
+        # The rows refer to the state. If it referred to the rows, X would stay until a garbage collection.
         del state.objective, state.classes, state.problem
         rows.warm_cache[_State] = state
 
@@ -87,11 +87,10 @@ def _slacks(theta: Vector, block: Block) -> Vector:
 
 
 class _State:
-    """The watched features, the slacks u = S^½(1 - v) of the rows, and the two ways to lower Φ with them.
+    """The watched features and the slacks u = S^½(1 - v) of the rows, with coordinate and Newton descent.
 
-    All other features are zero, so that a round costs nothing for them. Kept for the next run on these rows.
-    Objective and classes are set while a run is going on, and so is `problem`, which has the penalty of the
-    watched features.
+    All other features are zero, and cost nothing in a round. The rows keep the state for the next run.
+    `objective`, `classes` and `problem`, which has the penalty of the watched features, are set during a run.
     """
 
     objective: Objective
@@ -105,12 +104,12 @@ class _State:
         blocks = classes[0].blocks
         y, s = classes[0].labels_and_weights
         self.counts = classes[0].column_counts
-        # Whether the first watched features have few of all entries, whichever they are.
+        # Whether the first watched features will have few of all entries, whichever these features are.
         place = max(0, len(self.counts) - tuning.CD_FIRST)
         most = float(np.partition(self.counts, place)[place:].sum()) if len(self.counts) else 0.0
         self.watches_few = most <= tuning.CD_FEW * float(self.counts.sum())
         self.watched = np.zeros(0, dtype=np.intp)
-        # Coefficients of the watched features and intercepts; and of all features, where a run has ended.
+        # The coefficients of the watched features and the intercepts; and θ where the last run has ended.
         self.part, self.last = np.zeros(0), np.zeros(0)
         self.codes: NDArray[np.intp] | None = None
         self.intercept = np.sqrt(s) * blocks[0].b
@@ -120,18 +119,18 @@ class _State:
         else:
             self.codes = np.argmax([rows.labels_and_weights[0] for rows in classes], axis=0)
             self._unlabelled = classes[0].relabelled(np.ones(len(y)), s)
-        # Nanoseconds, roughly: in all, and of sweeps since the last Newton step.
+        # Estimated nanoseconds: of all work, and of the sweeps since the last Newton step.
         self.worked = self.spent = 0.0
 
     @property
     def source(self) -> MemoryRows:
-        """The rows whose columns are watched: of several classes, every row with the label 1."""
+        """The rows whose columns are watched; for several classes, with the label 1 for every row."""
         return self.classes[0] if self._unlabelled is None else self._unlabelled
 
     def begin(self, at: Evaluated, violations: Vector, goal: float) -> None:
-        """Start at θ, with other features if some that are not watched violate."""
+        """Start at θ; choose the watched features again if others violate the optimality conditions."""
         whole = self.objective
-        # What was carried is as good as new, unless rounding shows.
+        # The carried slacks are kept, unless their rounding errors show.
         here = np.array_equal(self.last, at.theta)
         if not here or abs(self._loss + whole.penalty(at.theta) - at.value) > 1e-11 * at.value:
             pairs = zip(self.classes, whole.matrix(at.theta), strict=True)
@@ -169,15 +168,15 @@ class _State:
 
     @property
     def value(self) -> float:
-        """Φ, from the slacks that were carried along."""
+        """Φ, from the carried slacks."""
         return self._loss + self.problem.penalty(self.part)
 
     # Coordinate descent ------------------------------------------------------------------------
 
     def descend(self, goal: float) -> float:
-        """Sweeps until the goal is met or a Newton step is due; the violation that the last over all met."""
+        """Sweep until the goal is met or a Newton step is due; returns the violation of a full sweep."""
         theta = np.array(self.problem.matrix(self.part).T, order="C")
-        # A tangent changes with θ.
+        # The tangent of a concave potential changes with θ.
         rounds = tuning.CD_ROUNDS_PER_CALL if self.problem.potential.convex else 1
         columns, slopes = self.columns, self.problem.tangent_slopes(self.part)[:-1]
         first, visited = self.kernels.descend_along(
@@ -192,7 +191,7 @@ class _State:
         return float(first)
 
     def _budget(self) -> float:
-        """The entries that sweeps may visit before a Newton step is due."""
+        """The number of entries that sweeps may visit before a Newton step is due."""
         support = self._support()
         price = self._price(support) - self.spent if len(support) else 0.0
         return min(price, tuning.CALL_NS) / (tuning.SWEEP_NS * len(self.classes))
@@ -200,7 +199,7 @@ class _State:
     # Newton's method on the support ------------------------------------------------------------
 
     def _support(self) -> NDArray[np.intp]:
-        """Which of the watched features are in use, by their places among these."""
+        """The places of the features in use among the watched features."""
         used = (self.problem.lengths(self.part) > 0.0) | (self.problem.factor == 0.0)
         return np.flatnonzero(used)
 
@@ -211,7 +210,7 @@ class _State:
         return len(support) > 0 and possible and self.spent >= self._price(support)
 
     def _price(self, support: NDArray[np.intp]) -> float:
-        """What Newton's method on the support costs."""
+        """The cost of Newton's method on the support."""
         entries = float(np.sum(self.columns.counts[support]))
         if not self._has_hessians(support):
             return tuning.STEP_NS + tuning.PASS_NS * 2.0 * entries * len(self.classes) * tuning.CD_CG_STEPS
@@ -220,14 +219,14 @@ class _State:
         price = tuning.STEP_NS + tuning.PASS_NS * 3.0 * entries
         price += tuning.UPDATE_NS * updates + tuning.FLOP_NS * flops
         if len(support) > np.count_nonzero(self.u > 0.0):
-            price *= tuning.SINGULAR_PRICE  # features will have to be shed, one by one
+            price *= tuning.SINGULAR_PRICE  # features will leave the support one by one
         return price * len(self.classes)
 
     def _has_hessians(self, support: NDArray[np.intp]) -> bool:
         return len(self.classes) * (len(support) + 1) ** 2 <= tuning.CD_HESSIAN_ENTRIES
 
     def newton(self) -> None:
-        """Some steps with the exact curvature of the active rows, on the support as it is."""
+        """Some Newton steps on the current support."""
         support = self._support()
         self.worked += self._price(support)
         classes = self._support_rows(support)
@@ -266,9 +265,9 @@ class _State:
 def _newton_target(
     objective: Objective, quadratic: ActiveQuadratic, theta: Vector, value: float
 ) -> tuple[Vector, float]:
-    """The end of Newton's step from θ on the support, and the fall of Φ that it promises.
+    """The end of a Newton step from θ on the support, and the predicted fall of Φ.
 
-    One class has signs that may change; the norms of several are smooth.
+    For one class, signs may change; for several classes, the norms are smooth on the support.
     """
     if len(quadratic.by_class) == 1:
         at = Evaluated(theta, value, quadratic.gradient(theta), carried=True)

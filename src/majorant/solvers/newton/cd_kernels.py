@@ -1,10 +1,10 @@
 """Coordinate descent along columns. Imports numba, so it is imported late.
 
-One class and several share the kernels: a feature's coefficients of all classes move together. With one
-class, the columns are those of S^½Diag(y)X, and `codes` is None, which is known when a kernel is compiled, so
-that loops over classes vanish. With several, the columns are those of S^½X, without labels, and row k pulls
-with the sign 1 in its own class, codes[k], and with -1 in all others. The slacks u = S^½(1 - v) are a vector:
-those of row 0, class by class, then those of row 1, and so on.
+The kernels serve one class and several: a feature's coefficients of all classes move together. With one
+class, the columns are those of S^½Diag(y)X, and `codes` is None, which is known when a kernel is compiled,
+so that loops over classes vanish. With several, the columns are those of S^½X, and row k has the label 1 in
+its own class, codes[k], and -1 in all others. The slacks u = S^½(1 - v) are a vector: those of row 0, class
+by class, then those of row 1, and so on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from majorant.solvers.newton.model_kernels import optimality, optimality_of_one,
 
 @compiled_part
 def _sign(codes, k, c):
-    """The sign with which row k pulls in class c, beside that of its column."""
+    """The label of row k in class c, unless the columns contain it."""
     if codes is None:
         return 1.0
     return 1.0 if codes[k] == c else -1.0
@@ -31,7 +31,7 @@ def _sign(codes, k, c):
 
 @compiled_part
 def _place(codes, k, c, classes):
-    """Where u has the slack of row k in class c: an index without a sign of one class, which is faster."""
+    """The place of the slack of row k for class c in u; for one class an unsigned index, which is faster."""
     if codes is None:
         return k
     return k * classes + c
@@ -53,7 +53,7 @@ def _derivatives(data, indices, start, stop, codes, u, c, classes):
 
 @compiled_part
 def _move(data, indices, start, stop, codes, u, c, classes, step):
-    """Bring the slacks of class c along a step of a column's coefficient; by how much the loss changes."""
+    """Update the slacks of class c for a step of a column's coefficient; returns the change of the loss."""
     change = 0.0
     for e in range(start, stop):
         k = indices[e]
@@ -67,17 +67,16 @@ def _move(data, indices, start, stop, codes, u, c, classes, step):
 
 
 @compiled_part
-def _sweep(data, indices, starts, codes, column, u, W, slopes, ridge, scale, room, order, near):
-    """One pass on Σ max(u, 0)² + Σ_j (slopes_j ‖W_j‖ + ridge ‖W_j‖²/2), in place, over the features in order.
+def _sweep(data, indices, starts, codes, column, u, W, slopes, ridge, scale, scratch, order, near):
+    """Minimise Σ max(u, 0)² + Σ_j (slopes_j ‖W_j‖ + ridge ‖W_j‖²/2) over each feature in order, in place.
 
-    The curvature of a step is that of the rows that are active before it, class by class; should the value
-    turn out to be higher after it, the step is made anew with that of all rows, which is an upper bound.
-    Returns the largest violation that was met, in units of the scale, and marks in `near` the features
-    that are, or are about to be, different from zero. The intercepts follow. `room` has three numbers per
-    class.
+    The curvature of a step is that of the rows that are active before it, class by class. If the step
+    increases the function, it is undone and repeated with the curvature of all rows, an upper bound. Returns
+    the largest violation before a step, in units of the scale, and marks in `near` the features that are not
+    zero or are likely to move from zero. The intercepts follow. `scratch` has three numbers per class.
     """
     classes = 1 if codes is None else W.shape[1]
-    g, h, w = room[0], room[1], room[2]
+    g, h, w = scratch[0], scratch[1], scratch[2]
     worst = 0.0
     for j in order:
         start = starts[j]
@@ -146,12 +145,12 @@ def _centre(column, codes, u, beta):
 
 @compiled_part
 def _sweeps(
-    data, indices, starts, codes, column, u, W, slopes, ridge, scale, room, order, near, enough, trail
+    data, indices, starts, codes, column, u, W, slopes, ridge, scale, scratch, order, near, enough, trail
 ):
-    """Some sweeps over the features in order, in place: as many as the trail has room for, or need be.
+    """Sweep over the features in order, in place, until the trail is full or violations are small enough.
 
-    The trail keeps the slacks, the coefficients in order and the intercepts, before the first sweep and after
-    each. Returns the violation that the last sweep met and how many sweeps there were.
+    The trail stores the slacks, the coefficients in order and the intercepts, before the first sweep and
+    after each sweep. Returns the violation of the last sweep and the number of sweeps.
     """
     worst, n = 0.0, 0
     classes = W.shape[1]
@@ -168,12 +167,12 @@ def _sweeps(
         n += 1
         if n == trail.shape[0] or (n > 1 and worst <= enough):
             return worst, n - 1
-        worst = _sweep(data, indices, starts, codes, column, u, W, slopes, ridge, scale, room, order, near)
+        worst = _sweep(data, indices, starts, codes, column, u, W, slopes, ridge, scale, scratch, order, near)
 
 
 @compiled_part
 def _value(point, size, classes, slopes, ridge, order):
-    """What the sweeps minimise, at a point of the trail with so many slacks."""
+    """The function that the sweeps minimise, at a point of the trail that begins with `size` slacks."""
     total = 0.0
     for k in range(size):
         slack = max(point[k], 0.0)
@@ -189,9 +188,10 @@ def _value(point, size, classes, slopes, ridge, order):
 
 @compiled_part
 def _extrapolate(trail, u, W, slopes, ridge, order, products, shares):
-    """Anderson's acceleration: the combination of the iterates that a sweep would move least.
+    """Anderson's acceleration: the combination of the iterates with the smallest combined step.
 
-    The slacks are affine in θ, so the same combination of them belongs to it. It is kept if the value falls.
+    The slacks are affine in θ, so they are combined with the same coefficients. The combination is kept if
+    the function falls.
     """
     m = shares.size
     size, classes = u.size, W.shape[1]
@@ -206,7 +206,7 @@ def _extrapolate(trail, u, W, slopes, ridge, order, products, shares):
     trace = 0.0
     for a in range(m):
         trace += products[a, a]
-    # Gauss and Jordan, on m × m numbers that are positive definite by the term added.
+    # Gauss-Jordan elimination of an m × m matrix, which the added term makes positive definite.
     for a in range(m):
         shares[a] = 1.0
         products[a, a] += 1e-12 * trace
@@ -247,21 +247,21 @@ def _extrapolate(trail, u, W, slopes, ridge, order, products, shares):
 
 @compiled
 def descend_along(
-    data, indices, starts, codes, column, u, W, slopes, ridge, scale, room, every, near, order, trail,
+    data, indices, starts, codes, column, u, W, slopes, ridge, scale, scratch, every, near, order, trail,
     products, shares, share, goal, budget, most,
 ):  # fmt: skip
     """Coordinate descent on Σ max(u, 0)² + Σ_j (slopes_j ‖W_j‖ + ridge ‖W_j‖²/2), in place.
 
-    W has a row per feature and the intercepts last, whose column is given by itself. A round is a sweep over
-    all features; then sweeps over those that are near to moving, with extrapolation, until these violate no
-    more than a share of what the first sweep met (or than half of the goal), or have cost as much as it.
-    Ends after `most` rounds, when a sweep over all features meets no violation above the goal, or when more
-    entries than the budget were visited. Returns the violation that the last sweep over all features met,
-    and the entries visited.
+    W has a row per feature and the intercepts as last row; `column` is the intercept's column. A round is a
+    sweep over all features, then sweeps over the features marked in `near`, with extrapolation, until their
+    violation is at most `share` of that of the first sweep (or half of the goal), or they have cost as much
+    as the first sweep. Ends after `most` rounds, when a sweep over all features meets no violation above the
+    goal, or when more entries than the budget were visited. Returns the violation of the last sweep over all
+    features, and the number of entries visited.
     """
     visited = 0
     for _ in range(most):
-        first = _sweep(data, indices, starts, codes, column, u, W, slopes, ridge, scale, room, every, near)
+        first = _sweep(data, indices, starts, codes, column, u, W, slopes, ridge, scale, scratch, every, near)
         visited += data.size
         if first <= goal:
             break
@@ -276,8 +276,8 @@ def descend_along(
         spent = 0
         while spent <= data.size:
             worst, done = _sweeps(
-                data, indices, starts, codes, column, u, W, slopes, ridge, scale, room, order[:count], near,
-                enough, trail,
+                data, indices, starts, codes, column, u, W, slopes, ridge, scale, scratch, order[:count],
+                near, enough, trail,
             )  # fmt: skip
             spent += done * once
             if worst <= enough:
@@ -290,7 +290,7 @@ def descend_along(
 
 
 def workspace(n_features: int, n_rows: int, n_classes: int) -> tuple[NDArray[Any], ...]:
-    """The arrays that `descend_along` writes to, from `room` to `shares`: allocated once."""
+    """The arrays that `descend_along` overwrites, from `scratch` to `shares`."""
     sweeps = tuning.CD_EXTRAPOLATED_SWEEPS
     return (
         np.empty((3, n_classes)),

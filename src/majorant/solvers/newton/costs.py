@@ -1,4 +1,4 @@
-r"""What the engines of `newton` cost on rows in memory: flops and bytes, as nanoseconds.
+r"""Estimated costs of the engines of `newton` on rows in memory: flops and bytes, in nanoseconds.
 
 For n rows, N features, E entries of X (nN if X is dense), Q the sum over the rows of their numbers of entries
 squared, and R the same over the columns, a fit takes about
@@ -10,11 +10,11 @@ squared, and R the same over the columns, a fit takes about
                  sparse rows  Q/2 updates of H   with a kink also sweeps over N²
     newton_cg                                    two passes over E, some vectors of N            2√κ, at most
                                                                                                  CG_PRODUCTS
-    cd                                           two passes over E; sweeps over the columns      CD_LOOKS
+    cd                                           two passes over E; sweeps over the columns      CD_GRADIENTS
 
-A pass reads an entry of 8 bytes where X is dense, and one of 12 bytes and a number of a vector, wherever that
-is, where X is sparse: that is why entries have different prices. All of it is for each class. The prices are
-in `tuning.py`. They are those of one machine, and only their ratios count.
+Per entry, a pass reads 8 bytes if X is dense; if X is sparse it reads 12 bytes and one number of a vector at
+any place: so their prices differ. All costs are per class. The prices are in `tuning.py`; they were measured
+on one machine, and only their ratios matter.
 
 With the quadratic penalty ½ wᵀDw, the Hessian of Φ in units of D has at most the condition number
 
@@ -24,10 +24,10 @@ With the quadratic penalty ½ wᵀDw, the Hessian of Φ in units of D has at mos
 for λ = 0.01 to 100 on text and on sparse random numbers, fewer where κ is above 1,000. The norm is estimated
 by power iterations, if the choice depends on that.
 
-How many products or sweeps it takes depends on the data, and badly conditioned data take many times more than
-others, while the steps of `gram` and `dual_newton`, which factorise, stay as few. So an engine that does not
-factorise has a budget: half the cost of one that does. When the budget is spent, and an iteration has cost
-more than half a step of the engine that factorises, that one takes over.
+The number of steps depends on the data. Badly conditioned data take many times more products or sweeps than
+others, but not more steps of `gram` and `dual_newton`, which factorise. So an engine that does not factorise
+has a budget: half the cost of the engine that does. That engine continues when the budget is spent and an
+iteration has cost more than half of one of its own steps.
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ def _entries(rows: MemoryRows) -> int:
 
 
 def pass_ns(rows: MemoryRows) -> float:
-    """What reading all entries once costs."""
+    """The cost of reading all entries once."""
     return (tuning.DENSE_PASS_NS if rows.dense else tuning.PASS_NS) * _entries(rows)
 
 
 def _build_ns(rows: MemoryRows, squares: float) -> float:
-    """What a matrix of products costs, by the squared numbers of entries of the rows, or of the columns."""
+    """The cost of a Gram matrix, by the sum of squared numbers of entries of the rows, or of the columns."""
     return (tuning.FLOP_NS if rows.dense else 0.5 * tuning.UPDATE_NS) * squares
 
 
@@ -125,7 +125,7 @@ def cg_cost(objective: Objective, classes: Sequence[MemoryRows], direct: Cost) -
 
 
 def product_ns(objective: Objective, classes: Sequence[MemoryRows]) -> float:
-    """What a step of conjugate gradients costs: a product with the Hessian, and vectors of all features."""
+    """The cost of a step of conjugate gradients: a product with the Hessian, and vectors of all features."""
     vectors = tuning.VECTOR_NS * objective.rows.n_features
     return len(classes) * (2.0 * pass_ns(classes[0]) + vectors)
 
@@ -133,15 +133,15 @@ def product_ns(objective: Objective, classes: Sequence[MemoryRows]) -> float:
 def cd_cost(classes: Sequence[MemoryRows]) -> Cost:
     """The cost of a fit by coordinate descent along columns."""
     rows = classes[0]
-    sweeps = tuning.SWEEP_NS * tuning.CD_SWEEPS_PER_LOOK * _entries(rows)
-    return Cost(0.0, len(classes) * (2.0 * pass_ns(rows) + sweeps), tuning.CD_LOOKS)
+    sweeps = tuning.SWEEP_NS * tuning.CD_SWEEPS_PER_GRADIENT * _entries(rows)
+    return Cost(0.0, len(classes) * (2.0 * pass_ns(rows) + sweeps), tuning.CD_GRADIENTS)
 
 
 def proximal_start_pays(objective: Objective, rows: MemoryRows) -> bool:
-    """Whether the passes of `proximal_start` cost little beside the Gram matrix of the features in play.
+    """Whether `proximal_start` costs little beside the Gram matrix of the features that may be used.
 
-    These are the features that the loss pulls harder at zero than zero can hold.
+    These are the features whose gradient of the loss at zero exceeds the slope of the kink.
     """
     passes = 2.0 * (tuning.PROXIMAL_STEPS + tuning.POWER_STEPS) * pass_ns(rows)
-    pulled = int(np.count_nonzero(objective.pulls_at_zero > objective.kink_slopes[:-1]))
-    return passes <= tuning.PROXIMAL_START_SHARE * _build_ns(rows, rows.n_samples * pulled**2)
+    moving = int(np.count_nonzero(objective.gradient_norms_at_zero > objective.kink_slopes[:-1]))
+    return passes <= tuning.PROXIMAL_START_SHARE * _build_ns(rows, rows.n_samples * moving**2)

@@ -4,9 +4,9 @@ With the penalty ½ wᵀDw, D = Diag(c λ + η) > 0, the minimiser of the model 
 
     w = D⁻¹X_Aᵀa,    (K_AA + Diag(1/2s)) a + β 1 = y_A,    1ᵀa = 0  (if there is an intercept),    K = XD⁻¹Xᵀ,
 
-since a_k = 2 s_k y_k (1 - v_k) is what the stationarity of w and of β asks for. An iteration is a Cholesky
-factorisation of the size of A; θ stays w = D⁻¹Xᵀa all along, so that margins and penalty come from K alone:
-v = y (Ka + β), wᵀDw = aᵀKa. X itself is touched for the iterates that are shown.
+since stationarity in w and β requires a_k = 2 s_k y_k (1 - v_k). An iteration is a Cholesky factorisation of
+the size of A. w is always D⁻¹Xᵀa, so that margins and penalty follow from K: v = y (Ka + β), wᵀDw = aᵀKa.
+X is read only for the iterates that are yielded.
 """
 
 from __future__ import annotations
@@ -27,26 +27,21 @@ from majorant.status import Iterate, Matrix, Vector
 
 
 def dual_newton_applies(objective: Objective, rows: MemoryRows) -> bool:
-    """Whether the dual equations, with an unknown per row, apply and are fewer."""
+    """Whether the dual equations, with an unknown per row, apply, and are fewer than the features."""
     if objective.other_classes or not objective.potential.quadratic:
         return False
     few = rows.n_samples <= min(tuning.DUAL_ROWS, rows.n_features)
-    return few and bool(np.all(_curvatures(objective) > 0.0))
-
-
-def _curvatures(objective: Objective) -> Vector:
-    """D: of a quadratic penalty, the same at every θ."""
-    return objective.half_quadratic_weights(objective.start())
+    return few and bool(np.all(objective.quadratic_weights > 0.0))
 
 
 def dual_newton_iterates(
     objective: Objective, classes: Sequence[MemoryRows], theta: Vector
 ) -> Iterator[Iterate]:
-    """Newton's method in the n-vector a instead of in w. It begins at w = 0, and shows what is below Φ(θ)."""
+    """Newton's method for a instead of w, from w = 0; iterates with a larger Φ than θ are not yielded."""
     (rows,) = classes
     at = objective.evaluate(theta)
     yield at
-    D = _curvatures(objective)
+    D = objective.quadratic_weights
     y, s = rows.labels_and_weights
     used = np.flatnonzero(s > 0.0)
     K, pull = (_dense_kernel if rows.dense else _sparse_kernel)(rows, D, used, y[used] / np.sqrt(s[used]))
@@ -56,7 +51,7 @@ def dual_newton_iterates(
         dual.step()
         theta = np.append(pull(dual.a) / D, dual.beta)
         moved = objective.evaluate(theta)
-        # From a start that is better than w = 0 the first steps may still be worse than it.
+        # The method starts at w = 0: if θ is better, the first iterates may be worse than θ.
         if moved.value < at.value:
             at = moved
         elif not dual.settled:
@@ -69,15 +64,15 @@ Pull = Callable[[Vector], Vector]
 
 
 def _dense_kernel(rows: MemoryRows, D: Vector, used: NDArray[np.intp], scale: Vector) -> tuple[Matrix, Pull]:
-    """K for the rows in use, and Xᵀ. `scale` turns a row of S^½Diag(y)X into one of X."""
+    """K for the rows in use, and a ↦ Xᵀa. Rows of S^½Diag(y)X times `scale` are rows of X."""
     design = rows.design()  # S^½ Diag(y) [X b]
     X = np.empty((len(used), design.shape[1] - 1))
-    for start in range(0, len(used), tuning.DUAL_ROWS_AT_A_TIME):  # they may fill the memory
+    for start in range(0, len(used), tuning.DUAL_ROWS_AT_A_TIME):  # without a second large array
         check()
         part = slice(start, start + tuning.DUAL_ROWS_AT_A_TIME)
         np.multiply(design[used[part], :-1], scale[part, np.newaxis], out=X[part])
     del design
-    # Some features at a time, since all of them may take half a minute.
+    # Some features at a time, so that Ctrl-C is checked: all of them may take half a minute.
     width = tuning.DUAL_FEATURES_AT_A_TIME
     first, *others = (slice(start, start + width) for start in range(0, X.shape[1], width))
     K = (X[:, first] / D[first]) @ X[:, first].T
@@ -88,7 +83,7 @@ def _dense_kernel(rows: MemoryRows, D: Vector, used: NDArray[np.intp], scale: Ve
 
 
 def _sparse_kernel(rows: MemoryRows, D: Vector, used: NDArray[np.intp], scale: Vector) -> tuple[Matrix, Pull]:
-    """The same: the Gram matrix of the transpose, a block whose rows are the columns of X."""
+    """The same for sparse rows: K is the Gram matrix of a block whose rows are the columns of X."""
     from majorant.rows.csr import CsrBlock  # imports numba
 
     columns, n = Columns.of(rows, np.arange(rows.n_features)), rows.n_samples
@@ -108,12 +103,12 @@ def _sparse_kernel(rows: MemoryRows, D: Vector, used: NDArray[np.intp], scale: V
 
 
 def _submatrix(K: Matrix, rows: NDArray[np.intp]) -> Matrix:
-    """A copy of K for some of its rows and columns; of all of them, several times as fast."""
+    """A copy of some rows and columns of K; copying all of them is several times as fast."""
     return K.copy() if len(rows) == len(K) else K[np.ix_(rows, rows)]
 
 
 class _DualEquations:
-    """a and β, the margins that they give, and one step of Newton's method on them."""
+    """The variables a and β, and Newton's method on them."""
 
     def __init__(self, K: Matrix, y: Vector, s: Vector, *, intercept: bool) -> None:
         self.K, self.y, self.s, self.intercept = K, y, s, intercept
@@ -126,17 +121,19 @@ class _DualEquations:
         return float(loss + 0.5 * (a @ scores))
 
     def step(self) -> None:
-        """To the minimiser for the rows that are active now, or as far as Φ falls."""
+        """A step to the minimiser for the rows that are active now, halved until Φ falls."""
         target, beta = self._minimiser(self.y * (self.scores + self.beta) < 1.0)
         scores = self.K @ target
         current = self.value(self.a, self.beta, self.scores)
         t = 1.0
         while t > 1e-10:
-            a = self.a + t * (target - self.a)
-            here = self.scores + t * (scores - self.scores)
-            there = self.beta + t * (beta - self.beta)
-            if self.value(a, there, here) < current:
-                self.a, self.beta, self.scores = a, there, here
+            moved = (
+                self.a + t * (target - self.a),
+                self.beta + t * (beta - self.beta),
+                self.scores + t * (scores - self.scores),
+            )
+            if self.value(*moved) < current:
+                self.a, self.beta, self.scores = moved
                 return
             t *= 0.5
         self.settled = True

@@ -1,13 +1,13 @@
 """Few features: the Gram matrix of the active rows, kept up to date, and dense linear algebra on it.
 
-A model is minimised the more accurately the better the last one has predicted the fall of Φ: where no row
-changes sides, the model is exact, and so should be the step. From where a run on these rows has ended, as
-along a path of strengths, models are taken to be right from the start. With the accuracy of a twentieth
-throughout, the paths of w8a, a9a, cina0 and mushrooms took 374, 302, 368 and 384 steps.
+The better a model has predicted the fall of Φ, the more accurately the next one is minimised: if no row
+changes sides, the model is exact, and so should be its minimiser. If a run starts where the last run on these
+rows has ended, as along a path of strengths, the first model counts as right. With the accuracy of a
+twentieth throughout, the paths of w8a, a9a, cina0 and mushrooms took 374, 302, 368 and 384 steps.
 
-Before a run ends, its last point is evaluated afresh. So a step that is likely to be the last, by the fall of
-Φ that the model predicts, is evaluated afresh at once, and the margins stay behind, which spares a pass over
-the rows. If the run goes on after all, or another one begins there, the next step brings the margins along.
+A run evaluates its last point anew. So a step that is likely to be the last, by the predicted fall of Φ, is
+evaluated anew at once, without moving the margins, which saves a pass over the rows. If the run continues, or
+the next run starts there, the next step moves the margins.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def gram_iterates(objective: Objective, classes: Sequence[MemoryRows], theta: Ve
 
 
 def carried_start(objective: Objective, theta: Vector) -> Evaluated | None:
-    """θ as the last run has left it, without a pass over the rows; None if that ended somewhere else."""
+    """Φ and gradient at θ without a pass over the rows, if the last run on these rows has ended at θ."""
     quadratic = _left_by_the_last_run(objective, theta)
     return None if quadratic is None else _evaluated(objective, quadratic, theta)
 
@@ -48,7 +48,7 @@ def carried_start(objective: Objective, theta: Vector) -> Evaluated | None:
 def _left_by_the_last_run(objective: Objective, theta: Vector) -> ActiveQuadratic | None:
     assert isinstance(objective.rows, MemoryRows)
     quadratic: ActiveQuadratic | None = objective.rows.warm_cache.get(ActiveQuadratic)
-    # Where the answer depends on the way to it, the rounding of what was carried shall not decide.
+    # If Φ has several local minima, rounding errors of carried numbers must not decide which one is found.
     if quadratic is None or quadratic.theta is None or not objective.potential.convex:
         return None
     known = quadratic.is_at(theta) or quadratic.is_behind(theta)
@@ -57,7 +57,7 @@ def _left_by_the_last_run(objective: Objective, theta: Vector) -> ActiveQuadrati
 
 def _evaluated(objective: Objective, quadratic: ActiveQuadratic, theta: Vector) -> Evaluated:
     if not quadratic.is_at(theta):
-        return objective.evaluate(theta)  # θ is the point ahead, which the rows know
+        return objective.evaluate(theta)  # θ is `quadratic.ahead`, whose loss the rows have cached
     value = quadratic.loss + objective.penalty(theta)
     return Evaluated(theta, value, quadratic.gradient(theta), carried=True)
 
@@ -80,11 +80,11 @@ def _steps(
             if ahead.value < at.value:
                 quadratic.ahead = target
                 yield ahead
-                at = ahead  # the run goes on: the next step brings the margins along
+                at = ahead  # the run continues: the next step moves the margins
                 target, predicted = model_minimum()
         moved, value = step_towards(objective, quadratic, at.theta, at.value, target, predicted)
         if np.array_equal(moved, at.theta) and not quadratic.fresh:
-            # No way down in what was carried; is there one in the truth?
+            # Φ did not fall; it may with margins computed anew.
             quadratic.refresh(at.theta)
             at = _evaluated(objective, quadratic, at.theta)
             target, predicted = model_minimum()

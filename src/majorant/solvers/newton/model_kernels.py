@@ -1,7 +1,7 @@
 """Coordinate descent on a quadratic model. Imports numba, so it is imported late.
 
-One class has a closed form for the shrinkage of a coefficient; several classes have `shrink`, since all
-coefficients of a feature move together.
+For one class, the minimiser over a coefficient has a closed form; for several classes, `shrink` minimises
+over all coefficients of a feature.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from majorant.jit import compiled, compiled_part
 
 @compiled
 def minimise_on_model(H, theta, r, start, start_gradient, slopes, ridge, sweeps, accuracy, moved, gradient):
-    """`descend_on_model` from a start to a share of the violation at θ.
+    """`descend_on_model` from a start until the violation is a given share of that at θ.
 
-    r is the gradient of the quadratic part at θ, and `start_gradient` the one at the start. Writes where the
-    sweeps lead to `moved`, and the gradient there to `gradient`. Returns the violation that the last sweep
-    met, the one asked for, and by how much the model is lower than at θ.
+    r is the gradient of the quadratic part at θ, and `start_gradient` that at the start. Writes the result to
+    `moved`, and the gradient at the result to `gradient`. Returns the violation in the last sweep, the goal,
+    and the fall of the model from θ to the result.
     """
     goal = 0.0
     for j in range(theta.size):
@@ -65,7 +65,7 @@ def descend_on_model(H, r, theta, slopes, ridge, sweeps, tolerance):
                 else:
                     new = 0.0
             else:
-                # No active row has the feature and there is no ridge: only the slope sees it.
+                # Without active rows and ridge, only the slope is left.
                 new = 0.0 if slopes[j] > 0.0 else old
             step = new - old
             if step != 0.0:
@@ -83,9 +83,9 @@ def descend_on_model(H, r, theta, slopes, ridge, sweeps, tolerance):
 def descend_on_group_model(H, R, W, slopes, ridge, scale, sweeps, accuracy, g, h, w):
     """Sweeps on Σ_c (R_c·D_c + ½ D_cᵀH_cD_c) + Σ_j (slopes_j ‖W_j‖ + ridge_j ‖W_j‖²/2), in place.
 
-    D are the moves of W. R is the gradient of the quadratic part, and brought along. Ends with the first
-    sweep that meets no violation above the accuracy; returns the largest that the last one has met, in units
-    of the scale.
+    D is the change of W. R is the gradient of the quadratic part, and is updated. Ends after the first sweep
+    without a violation above the accuracy; returns the largest violation of the last sweep, in units of the
+    scale.
     """
     worst = 0.0
     for _ in range(sweeps):

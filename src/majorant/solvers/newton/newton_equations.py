@@ -1,9 +1,9 @@
-r"""Newton's equations: the Hessian of the loss plus that of the penalty, and the ways to solve with them.
+r"""Newton's equations: the Hessian of the loss plus that of the penalty, and solutions of A d = g.
 
     A = Diag(H_1, ..., H_C) + ∇²(Σ_i c_i φ(‖W_·i‖) + η/2 ‖W‖²)
 
-The loss does not tie the classes. The penalty of several classes does, feature by feature, unless φ is
-quadratic.
+The loss does not couple the classes. The penalty of several classes couples them, feature by feature, unless
+φ is quadratic.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ from majorant.status import Matrix, Vector
 Hessians = NDArray[np.float64]
 """(C, p, p): one for each class."""
 
-# Curvature, relative to the diagonal, that is still taken for real: a line search guards what comes of it.
+# The smallest curvature, relative to the diagonal, that counts as positive: a line search follows anyway.
 FLOOR = 1e-15
 
 
 class PenaltyCurvature:
-    """The Hessian of Σ c_i φ(‖W_·i‖) + η/2 ‖W‖²: one number across a feature's direction ŵ, one along it.
+    """The Hessian of Σ c_i φ(‖W_·i‖) + η/2 ‖W‖².
 
-    It is ψ (I - ŵŵᵀ) + φ'' ŵŵᵀ, at most ψ I. Of one class only φ'' is left.
+    For a feature with the direction ŵ = W_·i/‖W_·i‖ it is c_i (ψ (I - ŵŵᵀ) + φ'' ŵŵᵀ) + η I, with φ'' ≤ ψ.
+    For one class it is c_i φ'' + η.
     """
 
     def __init__(self, objective: Objective, theta: Vector) -> None:
         W, potential = objective.matrix(theta)[:, :-1], objective.potential
         t = column_norms(W)
-        # A kink at zero is far away, or there would be no Hessian; a tangent has no curvature along W_·i.
+        # With a kink, all features here differ from zero, and φ is its tangent, without curvature along ŵ.
         along = np.full_like(t, objective.eta)
         if potential.smooth:
-            # Of a potential that is not convex, `curvature` is ψ: the same in all directions.
+            # For a potential that is not convex, `curvature` is ψ: the same in all directions.
             along += objective.factor * potential.curvature(t)
         self.classes, self.across, self.tied = len(W), along, False
         if self.classes > 1:
-            zero = (t == 0.0) & (not potential.smooth)  # where a kink makes ψ infinite, η alone
+            zero = (t == 0.0) & (not potential.smooth)  # ψ is infinite at a kink, where only η is used
             psi = np.where(zero, 0.0, potential.weight(np.where(zero, 1.0, t)))
             self.across = objective.factor * psi + objective.eta
             self.less = np.maximum(self.across - along, 0.0)
@@ -50,7 +51,7 @@ class PenaltyCurvature:
             self.tied = bool(self.less.any())
 
     def add_product(self, d: Vector, to: Vector) -> Vector:
-        """Add the Hessian times d to a vector, in place; return that."""
+        """Add the Hessian times d to the vector `to`, in place; returns `to`."""
         D, total = (x.reshape(self.classes, -1)[:, :-1] for x in (d, to))
         total += self.across * D
         if self.tied:
@@ -58,11 +59,11 @@ class PenaltyCurvature:
         return to
 
     def preconditioner(self, diagonal: Matrix) -> Vector:
-        """For the Hessian of Φ, whose loss has this diagonal: a row per class or one for all.
+        """A diagonal preconditioner for the Hessian of Φ; `diagonal` is that of the loss.
 
-        With similar curvatures for all features the loss decides, and on text its full diagonal is a worse
-        preconditioner than none; its power 0.3 is a better one. Where the potential's curvatures span orders
-        of magnitude, they decide.
+        If the curvatures of the penalty are similar for all features, it is the diagonal to the power 0.3: on
+        text, the diagonal itself is worse than no preconditioner. If these curvatures span orders of
+        magnitude, it is the diagonal.
         """
         whole = np.tile(diagonal, (self.classes // len(diagonal), 1))
         whole[:, :-1] += self.across
@@ -80,9 +81,9 @@ def newton_direction(
     accuracy: float = FORCING,
     max_steps: int = MAX_STEPS,
 ) -> Vector:
-    """The gradient over the Hessian of Φ: by factorisations, or by conjugate gradients where they are large.
+    """A⁻¹ times the gradient: by factorisations, or by conjugate gradients if A is large.
 
-    The loss is given by its Hessians, or by what multiplies with them.
+    `loss` holds the Hessians of the loss, or computes products with them.
     """
     penalty = PenaltyCurvature(objective, theta)
     H = loss.H if isinstance(loss, ActiveQuadratic) else loss
@@ -108,12 +109,12 @@ def newton_direction(
 
 
 def _noise(objective: Objective) -> float:
-    """The rounding of a gradient."""
+    """A bound of the rounding errors of a gradient."""
     return rounding_level(objective.rows.loss_at_zero.value, objective.width)
 
 
 def _solve_by_class(objective: Objective, H: Hessians, diagonal: Vector, gradient: Vector) -> Vector:
-    """Where the same diagonal is all that the penalty adds, the classes do not see each other."""
+    """Solve class by class, if the penalty adds the same diagonal to the Hessian of each class."""
     noise, solutions = _noise(objective), []
     for own, row in zip(H, gradient.reshape(len(H), -1), strict=True):
         check()
@@ -122,9 +123,9 @@ def _solve_by_class(objective: Objective, H: Hessians, diagonal: Vector, gradien
 
 
 def with_diagonal(H: Matrix, diagonal: Vector) -> Matrix:
-    """A copy of H with the numbers added to the diagonal entries of the features.
+    """A copy of H with these numbers added to the diagonal entries of the features.
 
-    Without an intercept the last row and column of H are zero. 1 on their diagonal keeps β where it is.
+    Without an intercept the last row and column of H are zero; the diagonal entry 1 then makes β's step zero.
     """
     A = H.copy()
     A.flat[: -1 : len(A) + 1] += diagonal
@@ -134,7 +135,7 @@ def with_diagonal(H: Matrix, diagonal: Vector) -> Matrix:
 
 
 def tied_matrix(H: Hessians, penalty: PenaltyCurvature) -> Matrix:
-    """The Hessian of Φ: a block for each class, and the penalty's, which ties them feature by feature."""
+    """The Hessian of Φ as one matrix, in which the penalty couples the classes feature by feature."""
     C, p, _ = H.shape
     A = np.zeros((C, p, C, p))
     for c, own in enumerate(H):

@@ -1,16 +1,17 @@
-r"""A start for a kink and dense rows, too few to take a sample of: accelerated proximal gradient steps.
+r"""Accelerated proximal gradient steps: a start for a kink and dense rows that are too few for a sample.
 
-From zero, where all rows are active, the Gram matrix would be built of all rows, and many of them taken away
-again; and the features that matter are not known. A product with X costs a hundredth of that matrix or less.
-Some steps tell most active rows and most of the support, where features are not strongly correlated: for
-2,600 × 500 normal numbers with λ_max/100, eight steps lead to 466 features in use (464 in the end), and 16
-rows are not yet on their side. Such a fit takes 0.6 of the time that it took from zero with Gram matrices on
-one core (now two).
+From zero, where all rows are active, the Gram matrix would be built of all rows, and many of them subtracted
+again; and the features in use are not known. A product with X costs at most a hundredth of that matrix. If
+features are not strongly correlated, some steps find most active rows and most of the support: for 2,600 ×
+500 normal numbers with λ_max/100, eight steps lead to 466 features in use (464 at the minimum), and only 16
+rows are still to change sides. Such a fit takes 0.6 of the time from zero (measured with Gram matrices on
+one core).
 
     θ⁺ = prox(z - D⁻¹∇loss(z)),    z⁺ = θ⁺ + (t - 1)/t⁺ (θ⁺ - θ),    D = 2 ‖Λ^-½ LᵀSL Λ^-½‖ Λ,
 
-with Λ the diagonal of LᵀSL: indifferent to the units of the features. The norm is estimated by power
-iterations, so nothing is claimed of the end but its Φ. The momentum starts anew where it points uphill.
+with Λ the diagonal of LᵀSL, so that the units of the features do not matter. The norm is estimated by power
+iterations, so there is no guarantee; Φ of the result is compared with Φ at zero. The momentum is reset when
+it points uphill.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from majorant.status import Evaluated
 
 
 def proximal_start(objective: Objective) -> Evaluated:
-    """Where some accelerated proximal gradient steps lead from zero, for one class."""
+    """θ after some accelerated proximal gradient steps from zero, for one class."""
     lengths = objective.rows.gram_diagonal
     scale = np.sqrt(np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0.0))
     step = scale**2 / (2.0 * objective.rows.gram_norm(scale, tuning.POWER_STEPS) or 1.0)

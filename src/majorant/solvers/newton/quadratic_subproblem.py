@@ -3,21 +3,21 @@ r"""Minimising the quadratic model of the loss plus the penalty: small, dense, i
     m(θ) = Σ_c (g_c·d_c + ½ d_cᵀH_cd_c) + Σ_i c_i φ(‖W_·i‖) + η/2 ‖W‖²,    d = θ - θ₀,
 
 with the gradients g and the Hessians H of the loss at θ₀, one for each class. All minimisers return a point
-where m is no larger than at θ₀, and by how much m falls. They stop when the violation has shrunk to a
-twentieth, or to what is asked for: the model changes with the active rows, so more would be wasted; less
-would take more passes over the data.
+where m is at most m(θ₀), and the fall of m. They stop when the violation has shrunk to a twentieth, or to a
+given share: a more accurate minimiser is wasted, since the model changes with the active rows; a less
+accurate one takes more passes over the data.
 
-`minimise_smooth`: Newton steps with the potential's own curvature, halved until m falls. One class with a
-singular model would take eigenvectors (0.2 s a step for 865 features). If the interior-point method suits the
-problem, `minimise_smooth` stops there instead; θ then stands still, and `or_interior_point` takes over.
+`minimise_smooth`: Newton steps with the potential's own curvature, halved until m falls. For one class, a
+singular model would need eigenvectors (0.2 s per step for 865 features). If the interior-point method suits
+the problem, `minimise_smooth` stops there instead; θ then does not move, and `or_interior_point` takes over.
 `minimise_kinked`: rounds of coordinate sweeps, which find the signs, and a Cholesky solve on the support,
-which finds the values (sweeps alone crawl when features are correlated); along a path of strengths, the solve
-comes first. φ is replaced by its tangent in |w|.
-`minimise_groups`: the same for several classes, whose features are not zero together: their norms are smooth
-on the support, where `minimise_smooth` takes the place of the solve.
-`minimise_from_kink`: `minimise_smooth` from where `minimise_kinked` leads for a surrogate with a kink
-(`continuation.py`), if that is lower.
-`minimise_on_support`: the solve of `minimise_kinked` alone.
+which finds the values (with sweeps only, convergence is slow if features are correlated); along a path of
+strengths, the solve comes first. φ is replaced by its tangent in |w|.
+`minimise_groups`: the same for several classes. A feature is zero for all classes or for none, so on the
+support the norms are smooth, and `minimise_smooth` replaces the solve.
+`minimise_from_kink`: `minimise_smooth` from the result of `minimise_kinked` for a surrogate with a kink
+(`continuation.py`), if m is lower there.
+`minimise_on_support`: only the solve of `minimise_kinked`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ from numpy.typing import NDArray
 
 from majorant.duality import column_norms
 from majorant.interrupts import check
-from majorant.linsolve import (
-    cholesky_solve,
-)
+from majorant.linsolve import cholesky_solve
 from majorant.objective import Objective
 from majorant.potentials import L1
 from majorant.solvers import interior
@@ -58,9 +56,9 @@ def minimise_model(
     *,
     signs_known: bool = False,
 ) -> tuple[Vector, float]:
-    """A point where the model at θ is nearly least, and by how much it is lower there.
+    """An approximate minimiser of the model at θ, and the fall of the model.
 
-    `signs_known`: most coefficients of one class are likely to keep their signs.
+    `signs_known`: most coefficients are likely to keep their signs (for one class).
     """
     if objective.potential.smooth:
         return minimise_smooth(objective, H, at, accuracy=accuracy)
@@ -89,7 +87,7 @@ def minimise_smooth(
         if d is not None:
             return at.theta + d, max(-0.5 * float(gradient @ d), 0.0)
     units = _units(H, objective.eta)
-    # A quadratic model takes a second step, which mends the rounding of the first.
+    # A quadratic model gets a second step, which corrects the rounding errors of the first.
     hands_over = one and not quadratic and interior.suits(objective)
     here, fallen, previous, goal = at, 0.0, np.inf, np.inf
     rounding = 1e-14 * (objective.penalty(at.theta) + abs(float(at.loss_gradient @ at.theta)))
@@ -123,33 +121,33 @@ def minimise_smooth(
 
 
 def _fall(objective: Objective, start: Evaluated, end: Evaluated) -> float:
-    """By how much m is lower at the end, from the gradients of its quadratic part at both."""
+    """m(start) - m(end), from the gradients of the quadratic part at both points."""
     rise = 0.5 * float((end.theta - start.theta) @ (start.loss_gradient + end.loss_gradient))
     return objective.penalty(start.theta) - objective.penalty(end.theta) - rise
 
 
 def _units(H: Hessians, eta: float) -> Vector:
-    """√(H_jj + η), the unit of each coordinate's violation; 1 for a feature that no active row has."""
+    """√(H_jj + η), the unit of each coordinate's violation; 1 if that is zero."""
     squares = np.diagonal(H, axis1=1, axis2=2).mean(axis=0)
     squares[:-1] += eta
     return np.sqrt(np.where(squares > 0.0, squares, 1.0))
 
 
 def minimise_from_kink(objective: Objective, H: Hessians, at: Evaluated) -> tuple[Vector, float]:
-    """`minimise_smooth`, from θ or from where a surrogate with a kink leads: from what is lower.
+    """`minimise_smooth` from θ, or from the result for a surrogate with a kink if m is lower there.
 
-    A rounded kink that is sharp takes Newton's method dozens of steps from the wrong side of it.
+    If the rounding of a kink is narrow, Newton's method takes dozens of steps from its wrong side.
     """
     start, fallen = at, 0.0
     for surrogate in objective.potential.surrogates(1.0):
         if not surrogate.smooth and surrogate.concave:
             easier = replace(objective, potential=surrogate)
             theta, _ = minimise_kinked(easier, H[0], at)
-            there = Evaluated(theta, np.nan, at.loss_gradient + product_with(H, theta - at.theta))
-            theta = objective.smoothed_start(there)
-            there = Evaluated(theta, np.nan, at.loss_gradient + product_with(H, theta - at.theta))
-            fall = _fall(objective, at, there)
-            start, fallen = (there, fall) if fall > fallen else (start, fallen)
+            moved = Evaluated(theta, np.nan, at.loss_gradient + product_with(H, theta - at.theta))
+            theta = objective.smoothed_start(moved)
+            moved = Evaluated(theta, np.nan, at.loss_gradient + product_with(H, theta - at.theta))
+            fall = _fall(objective, at, moved)
+            start, fallen = (moved, fall) if fall > fallen else (start, fallen)
     theta, fall = minimise_smooth(objective, H, start)
     return theta, fallen + fall
 
@@ -173,7 +171,7 @@ def minimise_kinked(
     if signs_known and len(H) > tuning.SIGNS_KNOWN_FEATURES:
         first = _KinkedModel(H, at, slopes, ridge).solve_on_support(*first)
     theta, r = np.empty((2, len(H)))
-    # Sweeps over few features cost next to nothing beside a call of LAPACK.
+    # Sweeps over few features are much cheaper than a call of LAPACK.
     sweeps = _sweeps(len(H) ** 2)
     worst, goal, fall = minimise_on_model(
         H, at.theta, at.loss_gradient, *first, slopes, ridge, sweeps, accuracy, theta, r
@@ -191,7 +189,7 @@ def minimise_kinked(
 
 
 def minimise_on_support(objective: Objective, H: Matrix, at: Evaluated) -> tuple[Vector, float]:
-    """The same model, its coordinates that are zero kept there: a solve, without a sweep."""
+    """Minimise the same model over the coordinates that are not zero: a solve, without sweeps."""
     model = _KinkedModel(H, at, objective.tangent_slopes(at.theta), objective.ridge)
     theta, r = model.solve_on_support(at.theta, at.loss_gradient)
     return theta, max(model.fall(theta, r), 0.0)
@@ -205,31 +203,30 @@ def _sweeps(entries: int) -> int:
 class _KinkedModel:
     """m with φ replaced by its tangent in |w|, and its minimiser for given signs.
 
-    r stands for the gradient of the quadratic part throughout.
+    r is always the gradient of the quadratic part.
     """
 
     def __init__(self, H: Matrix, start: Evaluated, slopes: Vector, ridge: Vector) -> None:
         self.H, self.start, self.slopes, self.ridge = H, start, slopes, ridge
         self._size = np.abs(start.theta)
-        # A fall of m that is less than this is rounding.
+        # A smaller fall of m is rounding.
         self._rounding = 1e-16 * float(self._size @ (self.slopes + np.abs(start.loss_gradient)))
 
     def fall(self, theta: Vector, r: Vector) -> float:
-        """By how much m is lower than at the start."""
+        """The fall of m since the start."""
         before, size = self.start, np.abs(theta)
         rise = 0.5 * float((theta - before.theta) @ (before.loss_gradient + r))
         rise += float((size - self._size) @ (self.slopes + 0.5 * self.ridge * (size + self._size)))
         return -rise
 
     def solve_on_support(self, theta: Vector, r: Vector) -> tuple[Vector, Vector]:
-        """The minimiser for the signs of θ, without those that would change; θ itself if that is no lower.
+        """Minimise m for the signs of θ; returns θ itself if m does not fall.
 
-        On the way to the minimiser, coordinates that would cross zero stop there. Where all the way is too
-        far for the model to fall, go a part of it, at least to the first crossing, and solve again on what is
-        left.
+        Coordinates that would cross zero stop at zero. If m does not fall for the whole step, a part of the
+        step is taken, at least to the first crossing, and the solve is repeated on the remaining support.
         """
         fallen = self.fall(theta, r)
-        # A support that is larger than the rank sheds features one by one, and each takes a factorisation.
+        # If the support is larger than the rank, features leave it one by one, each with a factorisation.
         large = np.count_nonzero(theta) >= tuning.LARGE_SUPPORT
         for _ in range(tuning.LARGE_SUPPORT_CUTS if large else tuning.SUPPORT_CUTS):
             check()
@@ -255,11 +252,11 @@ class _KinkedModel:
 
     @staticmethod
     def _lengths_to_try(part: Vector, step: Vector, crossing: NDArray[np.bool_]) -> list[float]:
-        """All the way, shorter parts of it, and what leads exactly to the first crossing."""
+        """The whole step, shorter parts of it, and the part that ends at the first crossing of zero."""
         first = float(np.min(-part[crossing] / step[crossing])) if crossing.any() else 0.0
         ratio = max(first, 0.25**tuning.SHORTER_STEPS) ** (1.0 / tuning.SHORTER_STEPS)
         shorter = [ratio**k for k in range(1, tuning.SHORTER_STEPS) if first < ratio**k < 1.0]
-        # One rounding further, so that the coordinate that crosses first is at zero or beyond, and stops.
+        # Slightly longer, so that the coordinate that crosses first is certainly set to zero.
         return [1.0, *shorter, first * (1.0 + 1e-15)]
 
     def _at(self, support: NDArray[np.intp], values: Vector) -> tuple[Vector, Vector]:
@@ -267,32 +264,32 @@ class _KinkedModel:
         theta[support] = values
         moves = theta - self.start.theta
         moved = np.flatnonzero(moves)
-        # With few, reading their rows is cheaper than reading all of H.
+        # For few moves, reading their rows of H is cheaper than reading all of H.
         few = 3 * len(moved) < len(moves)
         return theta, self.start.loss_gradient + (moves[moved] @ self.H[moved] if few else self.H @ moves)
 
     def _step(self, support: NDArray[np.intp], theta: Vector, r: Vector) -> Vector | None:
         """The step to the minimiser for the signs that θ has on the support."""
-        curved = np.diagonal(self.H)[support] + self.ridge[support] > 0.0
-        alive = support[curved]
-        if not len(alive):
+        has_curvature = np.diagonal(self.H)[support] + self.ridge[support] > 0.0
+        curved = support[has_curvature]
+        if not len(curved):
             return None
         gradient = r + self.ridge * theta + self.slopes * np.sign(theta)
-        solution = self._solve(alive, -gradient[alive])
+        solution = self._solve(curved, -gradient[curved])
         if solution is None:
             return None
-        # A feature that no active row has goes to zero: only its slope pulls.
+        # Features without curvature go to zero, since only the slope is left.
         step = np.where(self.slopes[support] > 0.0, -theta[support], 0.0)
-        step[curved] = solution
+        step[has_curvature] = solution
         return step
 
-    def _solve(self, alive: NDArray[np.intp], right: Vector) -> Vector | None:
-        # Features may depend on each other; and a step with a little too much curvature is still a step down.
+    def _solve(self, features: NDArray[np.intp], right: Vector) -> Vector | None:
+        # Features may be linearly dependent. With some more curvature, the step still lowers the model.
         for jitter in JITTERS:
             check()
-            A = self.H.copy() if len(alive) == len(self.H) else self.H[np.ix_(alive, alive)]
-            A.flat[:: len(alive) + 1] *= 1.0 + jitter
-            A.flat[:: len(alive) + 1] += self.ridge[alive]
+            A = self.H.copy() if len(features) == len(self.H) else self.H[np.ix_(features, features)]
+            A.flat[:: len(features) + 1] *= 1.0 + jitter
+            A.flat[:: len(features) + 1] += self.ridge[features]
             step = cholesky_solve(A, right, overwrite=True)
             if step is not None and np.all(np.isfinite(step)):
                 return step
@@ -305,9 +302,9 @@ class _KinkedModel:
 def minimise_groups(
     objective: Objective, H: Hessians, at: Evaluated, accuracy: float = tuning.MODEL_ACCURACY
 ) -> tuple[Vector, float]:
-    """Sweeps over whole features, which find those that are zero; Newton's method on the others.
+    """Sweeps over whole features, which find those that are zero, and Newton's method on the others.
 
-    A potential that is concave in the norm is replaced by its tangent, as ℓ1 with slopes of its own.
+    A potential that is concave in the norm is replaced by its tangent: ℓ1 with a slope per feature.
     """
     from majorant.solvers.newton.model_kernels import descend_on_group_model
 
@@ -318,12 +315,12 @@ def minimise_groups(
     violations = column_norms(tangent.matrix(tangent.subgradient(at))) * units
     goal = accuracy * float(np.max(violations))
     sweeps = _sweeps(C * p**2)
-    room = [np.empty(C) for _ in range(3)]
+    scratch = [np.empty(C) for _ in range(3)]
     here = at
     for _ in range(tuning.MODEL_ROUNDS):
         check()
         R, W = here.loss_gradient.reshape(C, p).copy(), here.theta.reshape(C, p).T.copy()
-        worst = descend_on_group_model(H, R, W, slopes, objective.ridge, units, sweeps, goal, *room)
+        worst = descend_on_group_model(H, R, W, slopes, objective.ridge, units, sweeps, goal, *scratch)
         here = Evaluated(np.ascontiguousarray(W.T).ravel(), np.nan, R.ravel())
         if worst <= goal:
             break
@@ -333,7 +330,7 @@ def minimise_groups(
 
 
 def _on_group_support(tangent: Objective, H: Hessians, at: Evaluated) -> Evaluated:
-    """Newton's steps on the features that are not zero, if m falls."""
+    """Newton steps on the features that are not zero; the point itself if m does not fall."""
     C, p, _ = H.shape
     kept = np.flatnonzero((tangent.lengths(at.theta) > 0.0) | (tangent.factor == 0.0))
     where = np.append(kept, p - 1)

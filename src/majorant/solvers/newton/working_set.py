@@ -1,15 +1,15 @@
-"""Which features a step looks at: those in use, and those that the loss pulls nearly as hard as zero holds.
+"""Working sets: the features in use, and those whose gradient is nearly large enough to move from zero.
 
-    features_to_watch      a rule for all engines that do not move every feature
+    features_to_watch      the rule of all engines that do not move every feature
     working_set_iterates   `gram.py` on such features of dense rows
 
-The Gram matrix of a fifth of the features is 25 times cheaper. (Of sparse rows it is not: on a9a and
-mushrooms taking the columns out cost what it saved.) The gradient of the others is that of the start, which
-may be the gradient of a sample, until a first look at all features, when the certificate on those chosen has
-improved; that gradient is computed again whenever the certificate has become a thousand times better. In
-between the others are taken to be as they were, which makes every claim of convergence provisional, as the
-driver takes it anyway. For 2,600 × 500 normal numbers and a solution of 19 features a fit takes 0.4 of the
-time that it takes with the Gram matrix of all.
+The Gram matrix of a fifth of the features is 25 times cheaper. (For sparse rows this does not pay: on a9a and
+mushrooms copying the columns took the time that was saved.) For the other features the gradient at the start
+is used, which may be that of a sample. The gradient of all features is computed when the certificate on the
+chosen features has improved by WORKING_SET_FIRST_CHECK, and again whenever it has improved a thousandfold. In
+between, certificates may be too optimistic; the driver computes another one before it stops. For 2,600 × 500
+normal numbers and a solution of 19 features, a fit takes 0.4 of the time with the Gram matrix of all
+features.
 """
 
 from __future__ import annotations
@@ -33,40 +33,42 @@ Features = NDArray[np.intp]
 def features_to_watch(
     objective: Objective, at: Evaluated, first: int, growth: int, most: int | None = None
 ) -> Features:
-    """The features that are in use, or pulled nearly as hard as zero can hold; if too many, the worst.
+    """The features in use, and those whose gradient of the loss nearly reaches the slope of the kink.
 
-    There is room for `first` of them, or `growth` times those in use, and never for more than `most`. If
-    those in use leave next to no room for those that violate the optimality conditions, both have to compete.
+    If these are more than `first` and `growth` times the features in use, or more than `most`, only as many
+    are chosen, those with the largest violations. If the features in use alone nearly reach `most`, all
+    candidates are compared by their violations.
     """
     potential = objective.potential
     needed = (objective.lengths(at.theta) > potential.zero_width) | (objective.factor == 0.0)
     limits = objective.factor * potential.max_slope
-    pulls = objective.lengths(at.loss_gradient)
-    candidates = np.flatnonzero(needed | (pulls > tuning.WATCHED_PULL * limits))
+    slopes = objective.lengths(at.loss_gradient)
+    candidates = np.flatnonzero(needed | (slopes > tuning.WATCHED_SLOPE_SHARE * limits))
     count = int(np.count_nonzero(needed))
-    room = max(first, growth * count)
+    limit = max(first, growth * count)
     crowded = False
     if most is not None:
-        room = min(most, room)
+        limit = min(most, limit)
         crowded = (
-            count > tuning.WATCHED_PULL * most and int(np.count_nonzero(needed | (pulls > limits))) > most
+            count > tuning.WATCHED_SLOPE_SHARE * most
+            and int(np.count_nonzero(needed | (slopes > limits))) > most
         )
-    if len(candidates) > room:
-        # A smooth potential is at rest inside of its rounded bottom, however hard the loss pulls.
-        by_pull = potential.smooth and not crowded
-        urgency = pulls / np.where(needed, np.inf, limits) if by_pull else objective.violations(at)[:-1]
+    if len(candidates) > limit:
+        # With a smooth potential, a coefficient near zero has no violation, however large its gradient.
+        by_slope = potential.smooth and not crowded
+        urgency = slopes / np.where(needed, np.inf, limits) if by_slope else objective.violations(at)[:-1]
         if not crowded:
             urgency[needed] = np.inf
-        candidates = np.sort(candidates[np.argpartition(-urgency[candidates], room)[:room]])
+        candidates = np.sort(candidates[np.argpartition(-urgency[candidates], limit)[:limit]])
     return candidates
 
 
 def working_set_iterates(
     objective: Objective, classes: Sequence[MemoryRows], start: Evaluated
 ) -> Iterator[Evaluated]:
-    """Newton's method on the features that may matter; on all of them, if these are most of them.
+    """Newton's method on a working set that grows; on all features if it contains most of them.
 
-    Of the start, the value is not used, and the gradient may be that of a sample of the rows.
+    Φ of the start is not used, and its gradient may be that of a sample of the rows.
     """
     chosen, at, known = np.zeros(0, dtype=np.intp), start, 0
     while True:
@@ -79,11 +81,11 @@ def working_set_iterates(
             iterates = _restricted_iterates(objective, at, chosen)
         for at in islice(iterates, known, None):
             yield at
-        known = 1  # of the next iterates the first is this point
+        known = 1  # the first of the next iterates is this point
 
 
 def _restricted_iterates(objective: Objective, start: Evaluated, chosen: Features) -> Iterator[Evaluated]:
-    """The start, and steps on the chosen features, until one of the others wants to move."""
+    """The start, and steps on the chosen features, until another one violates the optimality conditions."""
     where = np.append(chosen, objective.width - 1)
     restricted = objective.columns(chosen)
     assert restricted.in_memory is not None
@@ -98,10 +100,10 @@ def _restricted_iterates(objective: Objective, start: Evaluated, chosen: Feature
         at = Evaluated(theta.ravel(), inner.value, gradient.ravel(), carried=True)
         error = restricted.estimate(inner).error
         if math.isnan(goal):
-            goal = tuning.WORKING_SET_FIRST_LOOK * error
+            goal = tuning.WORKING_SET_FIRST_CHECK * error
         elif error <= goal or np.array_equal(at.theta, last):
             at = objective.evaluate(at.theta)
-            outside, goal = objective.matrix(at.loss_gradient), tuning.WORKING_SET_NEXT_LOOK * error
+            outside, goal = objective.matrix(at.loss_gradient), tuning.WORKING_SET_NEXT_CHECK * error
             if np.any(np.delete(objective.violations(at), where) > 0.0):
                 yield at
                 return
