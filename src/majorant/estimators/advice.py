@@ -131,7 +131,7 @@ def interruption(model: Any) -> str | None:
 
 def severity(result: Result) -> int:
     """How bad the reason is for which a run has stopped: the worst of several is what a user is told."""
-    order = [Status.CONVERGED, Status.ZERO_TOL, Status.STOPPED, Status.STALLED, Status.MAX_ITER]
+    order = [Status.CONVERGED, Status.NO_SWAP, Status.ZERO_TOL, Status.STOPPED, Status.STALLED, Status.MAX_ITER]
     order += [Status.TIME_LIMIT, Status.NOT_FINITE, Status.INTERRUPTED]
     return order.index(result.status)
 
