@@ -76,4 +76,13 @@ def sizes_for(n_features: Any, available: int) -> NDArray[np.intp]:
             "n_features must be the largest size of the path, or a list of sizes, whole numbers of 0 or more, "
             f"got {n_features!r}."
         )
-    return np.unique(sizes[sizes <= available] if isinstance(n_features, range) else sizes).astype(np.intp)
+    if sizes.max() > available:
+        raise ValueError(f"n_features goes up to {sizes.max()}, but X has {available} features.")
+    return np.unique(sizes).astype(np.intp)
+
+
+def place_of(model: SparseSVC) -> str:
+    """The place of a model on its path."""
+    if model.n_features is not None:
+        return f"n_features={model.n_features}"
+    return f"lam={model.lam_:.3g}"
