@@ -156,6 +156,11 @@ class ScaledBlock(Block):
     def loss_by_class(self, theta: Vector, *, lengths: bool) -> LossByClass:
         return _by_class(self.block.loss_by_class(self._units * theta, lengths=lengths), self._units)
 
+    def transposed_products(self, u: Matrix) -> Matrix:
+        products = self.block.transposed_products(u)
+        products *= self.units
+        return products
+
     def squared_norms(self, units: Vector | None = None) -> Vector:
         return self.block.squared_norms(self.units if units is None else units * self.units)
 

@@ -7,12 +7,16 @@ intercept and z_j = S^½(x_j - x̄_j)/ℓ_j of the features, of unit length,
 
 for a quadratic penalty ½ Σ r_j a_j²; A are the rows with u > 0, y their signs. (Centred columns change the
 intercept alone; without an intercept they stay as they are.) The loss is quadratic until a row changes sides:
-a step that changes none ends at the minimiser itself, and H is carried from step to step, and from support to
-support, by the few rows that change.
+a step that changes none ends at the minimiser itself. H is carried from step to step by the rows that change.
+
+A search for features refits many variants of one support at a time: without one of its features, or with
+another one in its place. They share Z and the start of H, so that all products with Z are products of
+matrices, and one step of all variants is about as many calls of numpy as one step of one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,9 +35,8 @@ MAX_STEPS = 100
 # The share of the promised fall that a step must reach, and the shortest step that is tried.
 SUFFICIENT = 1e-4
 SHORTEST = 1e-6
-# A refit is given up while Φ exceeds its limit by more than this many times the fall that is promised: what is
-# left of a fall is at most a few times what Newton's model says near the minimum. (With 10, no swap of the
-# cells of benchmarks/selection.py was missed that refits to the end would have made.)
+# A variant is given up while Φ exceeds its limit by more than this many times the fall that Newton's model
+# promises, since that model is nearly right so near the minimum.
 HOPE = 10.0
 # Curvature that is added, relative to the largest, where columns depend on each other and nothing is penalised.
 JITTER = 1e-13
@@ -51,56 +54,49 @@ class Refit:
     columns: Matrix
     """Z, a row per coefficient: the intercept first, then the features of the support."""
     ridge: Vector
+    """r."""
     coef: Matrix
-    """The coefficients a of these columns."""
+    """a."""
     value: float
     slack: Matrix
+    """u."""
     curvature: NDArray[np.float64]
-    """2 Z_A Z_Aᵀ of every class, without the ridge."""
-
-    def without(self, position: int) -> Refit:
-        """The same without a feature of the support: no minimiser yet."""
-        kept = np.delete(np.arange(len(self.ridge)), position + 1)
-        return Refit(
-            np.delete(self.support, position), self.columns[kept], self.ridge[kept], self.coef[:, kept],
-            self.value, self.slack, self.curvature[:, kept[:, np.newaxis], kept],
-        )  # fmt: skip
+    """2 Z_A Z_Aᵀ."""
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
-    """A feature that may join a support, and what its column adds to the curvature there."""
+class Added:
+    """The features that join the support, one for each variant."""
 
-    feature: int
-    column: Vector
-    ridge: float
-    border: Matrix
-    """2 Z_A z_A of every class."""
-    diagonal: Vector
-    """2 z_A·z_A of every class."""
-
-    def joined_to(self, refit: Refit) -> Refit:
-        """The support with the feature, whose coefficient is zero: no minimiser yet."""
-        classes, size = refit.coef.shape
-        columns, coef = np.empty((size + 1, len(self.column))), np.zeros((classes, size + 1))
-        columns[:-1], columns[-1], coef[:, :-1] = refit.columns, self.column, refit.coef
-        curvature = np.empty((classes, size + 1, size + 1))
-        curvature[:, :-1, :-1] = refit.curvature
-        curvature[:, :-1, -1] = curvature[:, -1, :-1] = self.border
-        curvature[:, -1, -1] = self.diagonal
-        return Refit(
-            np.append(refit.support, self.feature), columns, np.append(refit.ridge, self.ridge), coef,
-            refit.value, refit.slack, curvature,
-        )  # fmt: skip
+    columns: Matrix
+    ridge: Vector
+    border: NDArray[np.float64]
+    """2 Z_A z_A of every class and variant, for the rows that are active at the refit."""
+    diagonal: NDArray[np.float64]
+    """2 z_A·z_A of every class and variant."""
 
 
-def solve_curvature(curvature: Matrix, ridge: Vector, right: Matrix) -> Matrix:
-    """H⁻¹ times one vector or several."""
+@dataclass(frozen=True, eq=False)
+class Variants:
+    """The minima of Φ for variants of a support."""
+
+    values: Vector
+    """Infinity for variants that were given up."""
+    coef: NDArray[np.float64]
+    """a of every class and variant; that of the feature that joins stands last, that of one that left is 0."""
+    slack: NDArray[np.float64]
+    """u of every class and variant."""
+
+
+def solve_curvature(curvature: Matrix, ridge: Vector, right: Matrix, removed: int = 0) -> Matrix:
+    """H⁻¹ times one vector or several, without the coefficient `removed` (0: with all)."""
     H = curvature.copy()
     diagonal = np.einsum("ii->i", H)
     diagonal += ridge
-    largest = float(np.max(diagonal, initial=0.0)) or 1.0
-    jitter = JITTER * largest
+    jitter = JITTER * (float(diagonal.max()) or 1.0)
+    if removed:
+        H[removed], H[:, removed], right = 0.0, 0.0, right.copy()
+        right[removed], diagonal[removed] = 0.0, 1.0
     while True:
         diagonal += jitter
         _, solution, failed = dposv(H, right, lower=1)
@@ -109,85 +105,164 @@ def solve_curvature(curvature: Matrix, ridge: Vector, right: Matrix) -> Matrix:
         jitter *= 100.0
 
 
-def refit(start: Refit, root: Vector, labels: Sequence[Vector], limit: float = np.inf) -> Refit | None:
-    """The minimiser of Φ on a support, from the coefficients and the curvature of the start.
+def refit_variants(
+    at: Refit,
+    root: Vector,
+    labels: Sequence[Vector],
+    removed: Indices,
+    coef: NDArray[np.float64],
+    added: Added | None = None,
+    limit: float = math.inf,
+) -> Variants:
+    """The minimisers of Φ on variants of a support.
 
     Parameters
     ----------
-    start : Refit
-        Not a minimiser; `slack` belongs to `curvature`, not to `coef`.
+    at : Refit
+        The minimiser on the support itself.
     root : array (n_rows,)
         S^½1.
     labels : sequence of arrays (n_rows,)
         The signs y of every class.
+    removed : array of int (n_variants,)
+        The coefficient that each variant does without; 0 for none.
+    coef : array (n_classes, n_variants, n_coefficients)
+        Where to start.
+    added : Added, optional
+        The features that join.
     limit : float
-        A Φ that is known: the answer is None if the minimum is not below it.
+        Variants whose Φ will not fall below it need not be finished.
     """
-    total, parts = 0.0, []
-    for y, coef, slack, curvature in zip(labels, start.coef, start.slack, start.curvature, strict=True):
-        # What the classes before have is certain; the classes behind add something, too.
-        found = _newton(start, root, y, coef, slack > 0.0, curvature, limit - total)
-        if found is None:
-            return None
-        total += found[0]
-        parts.append(found[1:])
-    if not total < limit:
-        return None
-    coefs, slacks, curvatures = map(np.stack, zip(*parts, strict=True))
-    return Refit(start.support, start.columns, start.ridge, coefs, total, slacks, curvatures)
+    values, coefs, slacks = np.zeros(len(removed)), [], []
+    for c, y in enumerate(labels):
+        newton = _Newton(at, c, root, y, removed, coef[c], added)
+        # What the classes before have come to is certain; those behind can only add to it.
+        newton.run(limit - values)
+        values = values + newton.values
+        coefs.append(newton.found)
+        slacks.append(newton.slacks)
+    return Variants(values, np.stack(coefs), np.stack(slacks))
 
 
-def _newton(
-    start: Refit,
-    root: Vector,
-    y: Vector,
-    a: Vector,
-    active: NDArray[np.bool_],
-    curvature: Matrix,
-    limit: float,
-) -> tuple[float, Vector, Vector, Matrix] | None:
-    """Φ, the coefficients, the slacks and the curvature of one class at the minimum, Eq. (refit)."""
-    Z, ridge = start.columns, start.ridge
-    u = root - y * (a @ Z)
-    positive = np.maximum(u, 0.0)
-    value = float(positive @ positive + 0.5 * (ridge @ (a * a)))
-    for _ in range(MAX_STEPS):
-        curvature, active = _updated(curvature, Z, active, u > 0.0), u > 0.0
-        gradient = ridge * a - 2.0 * (Z @ (y * positive))
-        step = solve_curvature(curvature, ridge, gradient)
-        fall = 0.5 * float(gradient @ step)
-        if fall <= EXACT * value:
-            break
-        if value - HOPE * fall > limit:
-            return None
-        along = y * (step @ Z)
-        t = 1.0
-        while t >= SHORTEST:
-            moved = a - t * step
-            slack = u + t * along
-            positive = np.maximum(slack, 0.0)
-            reached = float(positive @ positive + 0.5 * (ridge @ (moved * moved)))
-            if reached <= value - SUFFICIENT * t * fall:
+class _Newton:
+    """Newton's method for one class of all variants. Arrays have a row for each variant that is not finished."""
+
+    def __init__(
+        self, at: Refit, c: int, root: Vector, y: Vector, removed: Indices, coef: Matrix, added: Added | None
+    ) -> None:
+        self.Z, self.root, self.y, self.removed = at.columns, root, y, removed
+        count, self.size = len(removed), len(at.ridge)
+        self.live = np.arange(count)
+        self.a = coef.copy()
+        self.ridge = np.tile(at.ridge, (count, 1))
+        self.D = None if added is None else added.columns
+        H = np.empty((count, self.a.shape[1], self.a.shape[1]))
+        H[:, : self.size, : self.size] = at.curvature[c]
+        if added is not None:
+            self.ridge = np.column_stack([self.ridge, added.ridge])
+            H[:, -1, :-1] = H[:, :-1, -1] = added.border[c]
+            H[:, -1, -1] = added.diagonal[c]
+        self.H = H
+        self.active = np.tile(at.slack[c] > 0.0, (count, 1))
+        self.values = np.full(count, math.inf)
+        self.found, self.slacks = coef.copy(), np.empty((count, len(root)))
+
+    def run(self, limit: Vector) -> None:
+        """Finish or give up all variants, with a limit of Φ for each."""
+        self.u = self.root - self._product(self.a)
+        self.value = self._value(self.u, self.a)
+        for _ in range(MAX_STEPS):
+            self._update_curvature()
+            gradient = self._gradient()
+            step = np.stack(
+                [
+                    solve_curvature(H, ridge, g, removed)
+                    for H, ridge, g, removed in zip(
+                        self.H, self.ridge, gradient, self.removed.tolist(), strict=True
+                    )
+                ]
+            )
+            fall = 0.5 * np.einsum("bi,bi->b", gradient, step)
+            done = fall <= EXACT * self.value
+            hopeless = self.value - HOPE * fall > limit[self.live]
+            self._finish(done & ~hopeless)
+            kept = ~(done | hopeless)
+            self._keep(kept)
+            if not len(self.live):
+                return
+            self._search(step[kept], fall[kept])
+            if not len(self.live):
+                return
+        self._finish(np.ones(len(self.live), dtype=np.bool_))
+
+    def _search(self, step: Matrix, fall: Vector) -> None:
+        """Take the steps, halved until Φ falls; finish where a whole step leaves every row on its side."""
+        along, t = self._product(step), np.ones((len(step), 1))
+        while True:
+            a, u = self.a - t * step, self.u + t * along
+            value = self._value(u, a)
+            rising = ~(value <= self.value - SUFFICIENT * t[:, 0] * fall) & (t[:, 0] > 0.0)
+            if not rising.any():
                 break
-            t *= 0.5
-        else:
-            break
-        a, u, value = moved, slack, reached
-        if t == 1.0 and np.array_equal(u > 0.0, active):
-            break
-    return value, a, u, _updated(curvature, Z, active, u > 0.0)
+            t[rising] *= 0.5
+            t[t < SHORTEST] = 0.0  # rounding leaves no way down
+        same = np.all((u > 0.0) == self.active, axis=1)
+        self.a, self.u, self.value = a, u, value
+        finished = (same & (t[:, 0] == 1.0)) | (t[:, 0] == 0.0)
+        self._finish(finished)
+        self._keep(~finished)
 
+    def _product(self, a: Matrix) -> Matrix:
+        """The margins, without the part of the intercept's column that `root` is."""
+        product = a[:, : self.size] @ self.Z
+        if self.D is not None:
+            product += a[:, -1:] * self.D
+        product *= self.y
+        return product
 
-def _updated(curvature: Matrix, Z: Matrix, before: NDArray[np.bool_], now: NDArray[np.bool_]) -> Matrix:
-    """2 Z_A Z_Aᵀ for other active rows A."""
-    changed = np.flatnonzero(before != now)
-    if not len(changed):
-        return curvature
-    if len(changed) > MANY * np.count_nonzero(now):
-        E = Z[:, now]
-        return 2.0 * (E @ E.T)
-    E = Z[:, changed]
-    return curvature + (E * np.where(now[changed], 2.0, -2.0)) @ E.T
+    def _value(self, u: Matrix, a: Matrix) -> Vector:
+        positive = np.maximum(u, 0.0)
+        return np.einsum("bk,bk->b", positive, positive) + 0.5 * np.einsum("bi,bi,bi->b", self.ridge, a, a)
+
+    def _gradient(self) -> Matrix:
+        slopes = np.maximum(self.u, 0.0)
+        slopes *= -2.0 * self.y
+        gradient = self.ridge * self.a
+        gradient[:, : self.size] += slopes @ self.Z.T
+        if self.D is not None:
+            gradient[:, -1] += np.einsum("bk,bk->b", slopes, self.D)
+        places = np.flatnonzero(self.removed)
+        gradient[places, self.removed[places]] = 0.0
+        return gradient
+
+    def _update_curvature(self) -> None:
+        """Add the rows that have become active to H, and take away those that no longer are."""
+        now = self.u > 0.0
+        different = now != self.active
+        counts = np.count_nonzero(different, axis=1)
+        for b in np.flatnonzero(counts).tolist():
+            anew = counts[b] > MANY * np.count_nonzero(now[b])
+            rows = np.flatnonzero(now[b] if anew else different[b])
+            E = self.Z[:, rows] if self.D is None else np.vstack([self.Z[:, rows], self.D[b, rows]])
+            if anew:
+                self.H[b] = 2.0 * (E @ E.T)
+            else:
+                self.H[b] += (E * np.where(now[b, rows], 2.0, -2.0)) @ E.T
+        self.active = now
+
+    def _finish(self, which: NDArray[np.bool_]) -> None:
+        places = self.live[which]
+        self.values[places], self.found[places], self.slacks[places] = (
+            self.value[which], self.a[which], self.u[which],
+        )  # fmt: skip
+
+    def _keep(self, which: NDArray[np.bool_]) -> None:
+        if which.all():
+            return
+        for name in ("live", "a", "u", "value", "ridge", "removed", "H", "active"):
+            setattr(self, name, getattr(self, name)[which])
+        if self.D is not None:
+            self.D = self.D[which]
 
 
 class ColumnCache:
@@ -203,21 +278,19 @@ class ColumnCache:
         classes = objective.in_memory
         assert classes is not None
         self.rows: MemoryRows = classes[0]
-        self._labels, weights = self.rows.labels_and_weights
+        self.labels, (_, weights) = [part.labels_and_weights[0] for part in classes], self.rows.labels_and_weights
         self.root: Vector = np.sqrt(weights)
-        self.labels = [rows.labels_and_weights[0] for rows in classes]
         self._intercept = self.rows.blocks[0].b > 0.0
         lengths = np.sqrt(0.5 * spread(self.rows))
         self.usable = lengths > 0.0
         """Which features are not constant."""
         self.lengths: Vector = np.where(self.usable, lengths, 1.0)
-        weights_of_penalty = objective.half_quadratic_weights(objective.start())
-        self.ridge: Vector = weights_of_penalty / self.lengths**2
+        self.ridge: Vector = objective.half_quadratic_weights(objective.start()) / self.lengths**2
         self.capacity = max(64, self.rows.copy_budget // (8 * len(self.root)))
         """How many columns are kept beside those in use."""
         stats = self.rows.stats_at_zero
         sums = 0.5 * (stats.negative.gradient - stats.positive.gradient)[:-1]
-        self.means = sums / float(weights.sum()) if self._intercept else np.zeros_like(sums)
+        self.means: Vector = sums / float(weights.sum()) if self._intercept else np.zeros_like(sums)
         self._place = np.full(self.rows.n_features, -1, dtype=np.intp)
         self._buffer = np.empty((64, len(self.root)))
         self._count = 0
@@ -234,7 +307,7 @@ class ColumnCache:
 
     def _add(self, features: Indices) -> None:
         part = self.rows.columns(features)
-        columns = np.concatenate([block.design()[:, :-1].T for block in part.blocks], axis=1) * self._labels
+        columns = np.concatenate([block.design()[:, :-1].T for block in part.blocks], axis=1) * self.labels[0]
         if self._intercept:
             # From the entries themselves, which leave more digits where a feature is far from zero.
             self.means[features] = columns @ self.root / float(self.root @ self.root)
@@ -249,24 +322,24 @@ class ColumnCache:
         self._place[features] = np.arange(self._count, end)
         self._count = end
 
-    def at(self, support: Indices, theta: Matrix | None = None) -> Refit:
-        """The minimiser on a support, from the coefficients of θ, a row per class, or from zero."""
+    def refit(self, support: Indices, coef: Matrix) -> Refit:
+        """The minimiser on a support, from coefficients a, a row per class."""
         Z = np.empty((len(support) + 1, len(self.root)))
         Z[0] = self.root if self._intercept else 0.0
         Z[1:] = self.of(support)
-        coef = np.zeros((len(self.labels), len(Z)))
-        if theta is not None:
-            w = theta[:, support]
-            coef[:, 1:] = w * self.lengths[support]
-            coef[:, 0] = theta[:, -1] + w @ self.means[support]
-        curvature = 2.0 * (Z @ Z.T)
-        slack = np.ones((len(coef), len(self.root)))
-        every = np.stack([curvature] * len(coef))
-        ridge = np.append(0.0, self.ridge[support])
-        start = Refit(support, Z, ridge, coef, np.inf, slack, every)
-        found = refit(start, self.root, self.labels)
-        assert found is not None
-        return found
+        ridge, shape = np.append(0.0, self.ridge[support]), (len(coef), len(self.root))
+        nowhere = np.zeros((len(coef), len(Z), len(Z)))
+        start = Refit(support, Z, ridge, coef, math.inf, np.zeros(shape), nowhere)
+        found = refit_variants(start, self.root, self.labels, np.zeros(1, dtype=np.intp), coef[:, np.newaxis])
+        slack = found.slack[:, 0]
+        curvature = np.stack([2.0 * (Z[:, u > 0.0] @ Z[:, u > 0.0].T) for u in slack])
+        return Refit(support, Z, ridge, found.coef[:, 0], float(found.values[0]), slack, curvature)
+
+    def coefficients(self, support: Indices, theta: Matrix) -> Matrix:
+        """The coefficients a of θ, a row per class."""
+        self.of(support)
+        w = theta[:, support]
+        return np.column_stack([theta[:, -1] + w @ self.means[support], w * self.lengths[support]])
 
     def theta(self, point: Refit) -> Matrix:
         """θ of a point, a row per class, in the units of the rows."""

@@ -15,10 +15,10 @@ of those features that are best by g_j² relative to their spread. Gains have no
 
 *Grow.* The feature of the largest gain joins S.
 
-*Swap.* The weakest features of S are removed, each for itself, those first whose removal raises Φ least by the
+*Swap.* The weakest features of S are removed, each for itself: those whose removal raises Φ least by the
 quadratic model, by w_j²/2(H⁻¹)_jj. The rest is refitted, all features are ranked at that point, and the best
-few are tried in the place of the one removed. The best of these is taken if Φ is lower with it. The search
-ends at a support on which no such swap lowers Φ.
+few are tried in the place of the one removed. The best of all these swaps is made if it lowers Φ. The search
+ends at a support on which no such swap does.
 
 The search begins at a given support, and grows to k features, or shrinks to k by removing the weakest, with
 swaps at every size. Along a path of sizes each search begins where the last one ended, so that Φ never rises
@@ -36,9 +36,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from majorant.blas import one_thread
 from majorant.callbacks import Callback
@@ -48,8 +49,16 @@ from majorant.objective import Objective
 from majorant.solvers.auto import choose_solver
 from majorant.solvers.driver import solve
 from majorant.solvers.narrowing import Narrowing
-from majorant.solvers.refit import Candidate, ColumnCache, Indices, Refit, refit, solve_curvature
-from majorant.status import Certificate, Evaluated, History, Record, Result, Status, Vector
+from majorant.solvers.refit import (
+    Added,
+    ColumnCache,
+    Indices,
+    Refit,
+    Variants,
+    refit_variants,
+    solve_curvature,
+)
+from majorant.status import Evaluated, History, Matrix, Record, Result, Status, Vector
 
 # How many of the weakest features a swap may remove, and how many of the best others are tried in the place of
 # each. (`Status.NO_SWAP` names both.)
@@ -62,6 +71,23 @@ SAME_GAIN = 1e-7
 SAME_VALUE = 1e-10
 # The share of its curvature that a feature has at least, whatever the support explains of it: less is rounding.
 LEAST_CURVATURE = 1e-8
+# Entries of the slacks, or of the curvature, of the variants that are refitted at the same time.
+ENTRIES = 2**20
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A feature that may join a support; fields as in `Added`, for one variant."""
+
+    feature: int
+    column: Vector
+    ridge: float
+    border: Matrix
+    diagonal: Vector
+    start: Matrix
+    """The coefficients with it that the quadratic model promises, a row per class."""
 
 
 class SubsetSearch:
@@ -91,86 +117,152 @@ class SubsetSearch:
 
     # Steps -------------------------------------------------------------------------------------
 
-    def rank(self, at: Refit, count: int, without: int | None = None) -> list[Candidate]:
-        """The features of the largest gains that are not on the support, Eq. (gain), the best first."""
+    def rank(self, at: Refit, removed: Indices, coef: Array, slack: Array, count: int) -> list[list[Candidate]]:
+        """For each variant of a support without a feature, the best features to join, Eq. (gain).
+
+        Parameters
+        ----------
+        at : Refit
+        removed : array of int (n_variants,)
+            The coefficient that each variant does without; 0 for none.
+        coef, slack : arrays (n_classes, n_variants, ·)
+            The minimisers of the variants.
+        count : int
+            The most features to list.
+        """
         columns = self.columns
-        squares = np.zeros(len(self._measure))
-        for rows, theta in zip(self.objective.classes, columns.theta(at), strict=True):
-            gradient = rows.loss(theta).gradient
-            squares += ((gradient[:-1] - columns.means * gradient[-1]) * self._measure) ** 2
-        squares[~columns.usable] = 0.0
-        squares[at.support] = 0.0
-        if without is not None:
-            squares[without] = 0.0
-        listed = _largest(squares, max(count, min(SHORTLIST, columns.capacity // 2)))
-        if not len(listed):
-            return []
-        added = columns.of(listed)
-        ridge = columns.ridge[listed]
-        gains, borders, diagonals = np.zeros(len(listed)), [], []
-        for y, slack, curvature in zip(columns.labels, at.slack, at.curvature, strict=True):
-            active = slack > 0.0
-            gradient = 2.0 * (added @ (y * np.maximum(slack, 0.0)))
-            part = added[:, active]
-            border = 2.0 * (at.columns[:, active] @ part.T)
-            diagonal = 2.0 * np.einsum("ji,ji->j", part, part)
-            explained = np.einsum("ij,ij->j", border, solve_curvature(curvature, at.ridge, border))
-            left = np.maximum(diagonal - explained, LEAST_CURVATURE * diagonal) + ridge
-            gains += 0.5 * gradient**2 / np.where(left > 0.0, left, np.inf)
+        left = np.append(-1, at.support)[removed]
+        slopes = -2.0 * np.maximum(slack, 0.0) * np.stack(columns.labels)[:, np.newaxis]
+        pulls = self._pulls(columns.root * slopes)
+        pulls[:, at.support] = 0.0
+        listed = []
+        for squares, feature in zip(pulls, left.tolist(), strict=True):
+            if feature >= 0:
+                squares[feature] = 0.0
+            listed.append(_largest(squares, max(count, min(SHORTLIST, columns.capacity // (2 * REMOVED)))))
+        union = np.unique(np.concatenate(listed))
+        if not len(union):
+            return [[] for _ in listed]
+        D, ridge = columns.of(union), columns.ridge[union]
+        gains = np.zeros((len(listed), len(union)))
+        gradients, stiffness, solutions, borders, diagonals = [], [], [], [], []
+        for c, active in enumerate(at.slack > 0.0):
+            active_columns = D[:, active]
+            border = 2.0 * (at.columns[:, active] @ active_columns.T)
+            diagonal = 2.0 * np.einsum("ji,ji->j", active_columns, active_columns)
+            gradient = slopes[c] @ D.T
+            for b, without in enumerate(removed.tolist()):
+                solution = solve_curvature(at.curvature[c], at.ridge, border, without)
+                explained = np.einsum("ij,ij->j", border, solution)
+                h = np.maximum(diagonal - explained, LEAST_CURVATURE * diagonal) + ridge
+                h[h <= 0.0] = np.inf
+                gains[b] += 0.5 * gradient[b] ** 2 / h
+                solutions.append(solution)
+                stiffness.append(h)
+            gradients.append(gradient)
             borders.append(border)
             diagonals.append(diagonal)
-        best = [j for j in ordered(gains)[:count] if gains[j] > SAME_VALUE * at.value]
-        return [
-            Candidate(
-                int(listed[j]), added[j], float(ridge[j]), np.stack([border[:, j] for border in borders]),
-                np.array([diagonal[j] for diagonal in diagonals]),
-            )
-            for j in best
-        ]  # fmt: skip
+        found: list[list[Candidate]] = []
+        for b, own in enumerate(listed):
+            mine = np.searchsorted(union, own)
+            best = mine[ordered(gains[b, mine])[:count]]
+            candidates = []
+            for j in best[gains[b, best] > SAME_VALUE * at.value].tolist():
+                start = np.empty((len(coef), coef.shape[2] + 1))
+                for c in range(len(coef)):
+                    k = c * len(listed) + b
+                    step = -gradients[c][b, j] / stiffness[k][j]
+                    start[c] = np.append(coef[c, b] - step * solutions[k][:, j], step)
+                border = np.stack([each[:, j] for each in borders])
+                diagonal = np.array([each[j] for each in diagonals])
+                candidates.append(Candidate(int(union[j]), D[j], float(ridge[j]), border, diagonal, start))
+            found.append(candidates)
+        return found
 
-    def weakest(self, at: Refit) -> Indices:
-        """The positions on the support, those first whose removal raises Φ least by the quadratic model."""
-        costs = np.zeros(len(at.support))
+    def _pulls(self, slopes: Array) -> Matrix:
+        """g_j² relative to the spread, summed over the classes, for each variant: a pass over the rows."""
+        squares = np.zeros((slopes.shape[1], len(self._measure)))
+        for mine in slopes:
+            gradient = self.columns.rows.transposed_products(mine)
+            gradient -= mine.sum(axis=1, keepdims=True) * self.columns.means
+            squares += (gradient * self._measure) ** 2
+        squares[:, ~self.columns.usable] = 0.0
+        return squares
+
+    def weakest(self, at: Refit) -> tuple[Indices, Array]:
+        """The coefficients, those first whose removal raises Φ least by the quadratic model; and where to."""
+        costs, starts = np.zeros(len(at.support)), []
         for coef, curvature in zip(at.coef, at.curvature, strict=True):
             inverse = solve_curvature(curvature, at.ridge, np.eye(len(at.ridge)))
-            costs += 0.5 * coef[1:] ** 2 / np.diag(inverse)[1:]
+            share = coef[1:] / np.diag(inverse)[1:]
+            costs += 0.5 * coef[1:] * share
+            starts.append(coef - share[:, np.newaxis] * inverse[1:])
         removable = np.flatnonzero(~np.isin(at.support, self.always))
-        order = ordered(-costs[removable], at.support[removable])
-        return removable[order]
+        order = removable[ordered(-costs[removable], at.support[removable])]
+        start = np.stack(starts)[:, order]
+        start[:, np.arange(len(order)), order + 1] = 0.0
+        return order + 1, start
 
     def grown(self, at: Refit) -> Refit | None:
         """The support with the feature of the largest gain; None if no feature lowers Φ."""
-        for candidate in self.rank(at, 1):
-            return self._refit(candidate.joined_to(at))
+        whole = np.zeros(1, dtype=np.intp)
+        for best in self.rank(at, whole, at.coef[:, np.newaxis], at.slack[:, np.newaxis], 1)[0]:
+            return self.columns.refit(np.append(at.support, best.feature), best.start)
         return None
 
-    def shrunk(self, at: Refit) -> Refit | None:
+    def shrunk(self, at: Refit) -> Refit:
         """The support without its weakest feature."""
-        return self._refit(at.without(int(self.weakest(at)[0])))
+        order, start = self.weakest(at)
+        return self._without(at, int(order[0]), start[:, 0])
+
+    def _without(self, at: Refit, removed: int, coef: Matrix) -> Refit:
+        return self.columns.refit(np.delete(at.support, removed - 1), np.delete(coef, removed, axis=1))
 
     def swapped(self, at: Refit) -> Refit | None:
-        """The support after the first swap that lowers Φ; None if there is none."""
-        for position in self.weakest(at)[:REMOVED].tolist():
+        """The support after the best swap, if that lowers Φ; else None."""
+        columns = self.columns
+        order, start = self.weakest(at)
+        removed, start = order[:REMOVED], start[:, :REMOVED]
+        if not len(removed):
+            return None
+        at_once = max(1, ENTRIES // max(len(columns.root), len(at.ridge) ** 2))
+        best, best_value = None, (1.0 - SAME_VALUE) * at.value
+        for some in _parts(len(removed), at_once):
             check()
-            rest = self._refit(at.without(position))
-            assert rest is not None
-            best, limit = None, (1.0 - SAME_VALUE) * at.value
-            for candidate in self.rank(rest, TRIED, without=int(at.support[position])):
-                trial = self._refit(candidate.joined_to(rest), limit)
-                if trial is not None:
-                    best, limit = trial, (1.0 - SAME_VALUE) * trial.value
-            if best is not None:
-                return best
-        return None
+            rest = refit_variants(at, columns.root, columns.labels, removed[some], start[:, some])
+            ranked = self.rank(at, removed[some], rest.coef, rest.slack, TRIED)
+            pairs = [(b, one) for b, mine in zip(removed[some].tolist(), ranked, strict=True) for one in mine]
+            for few in _parts(len(pairs), at_once):
+                trials = self._tried(at, pairs[few], best_value)
+                for (without, joined), value, coef in zip(
+                    pairs[few], trials.values.tolist(), trials.coef.swapaxes(0, 1), strict=True
+                ):
+                    if value < best_value:
+                        best_value = (1.0 - SAME_VALUE) * value
+                        best = np.append(np.delete(at.support, without - 1), joined.feature), without, coef
+        if best is None:
+            return None
+        support, without, coef = best
+        swapped = columns.refit(support, np.delete(coef, without, axis=1))
+        return swapped if swapped.value < at.value else None
 
-    def _refit(self, start: Refit, limit: float = math.inf) -> Refit | None:
-        return refit(start, self.columns.root, self.columns.labels, limit)
+    def _tried(self, at: Refit, pairs: Sequence[tuple[int, Candidate]], limit: float) -> Variants:
+        """The minima of Φ after swaps: the coefficient that leaves, and the feature that joins."""
+        removed = np.array([without for without, _ in pairs], dtype=np.intp)
+        joined = [candidate for _, candidate in pairs]
+        added = Added(
+            np.stack([one.column for one in joined]), np.array([one.ridge for one in joined]),
+            np.stack([one.border for one in joined], axis=1), np.stack([one.diagonal for one in joined], axis=1),
+        )  # fmt: skip
+        starts = np.stack([one.start for one in joined], axis=1)
+        return refit_variants(at, self.columns.root, self.columns.labels, removed, starts, added, limit)
 
     def steps(self, size: int, theta: Vector) -> Iterator[Refit]:
         """The supports that the search comes to, from that of θ; the end is one that no swap lowers Φ from."""
         classes = self.objective.matrix(theta)
         start = np.union1d(np.flatnonzero(classes[:, :-1].any(axis=0)), self.always)
-        at: Refit | None = self.columns.at(start.astype(np.intp), classes)
+        support = start.astype(np.intp)
+        at: Refit | None = self.columns.refit(support, self.columns.coefficients(support, classes))
         wanted = size + len(self.always)
         while at is not None:
             yield at
@@ -299,4 +391,5 @@ def _largest(values: Vector, count: int) -> Indices:
     return chosen[values[chosen] > 0.0]
 
 
-__all__ = ["Certificate", "SubsetSearch", "on_support"]
+def _parts(count: int, size: int) -> list[slice]:
+    return [slice(first, first + size) for first in range(0, count, size)]
