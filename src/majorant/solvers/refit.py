@@ -171,18 +171,13 @@ class _Newton:
         """Finish or give up all variants, with a limit of Φ for each."""
         self.u = self.root - self._product(self.a)
         self.value = self._value(self.u, self.a)
-        for _ in range(MAX_STEPS):
+        if np.all(np.isfinite(limit)):
+            # Most swaps are hopeless, which the curvature of the support shows as well as that of the swap.
+            _, fall = self._step()
+            self._keep(~(self.value - HOPE * fall > limit[self.live]))
+        for _ in range(MAX_STEPS if len(self.live) else 0):
             self._update_curvature()
-            gradient = self._gradient()
-            step = np.stack(
-                [
-                    solve_curvature(H, ridge, g, removed)
-                    for H, ridge, g, removed in zip(
-                        self.H, self.ridge, gradient, self.removed.tolist(), strict=True
-                    )
-                ]
-            )
-            fall = 0.5 * np.einsum("bi,bi->b", gradient, step)
+            step, fall = self._step()
             done = fall <= EXACT * self.value
             hopeless = self.value - HOPE * fall > limit[self.live]
             self._finish(done & ~hopeless)
@@ -194,6 +189,14 @@ class _Newton:
             if not len(self.live):
                 return
         self._finish(np.ones(len(self.live), dtype=np.bool_))
+
+    def _step(self) -> tuple[Matrix, Vector]:
+        """Newton's step, and the falls of Φ that it promises."""
+        gradient = self._gradient()
+        step = np.empty_like(gradient)
+        for b, removed in enumerate(self.removed.tolist()):
+            step[b] = solve_curvature(self.H[b], self.ridge[b], gradient[b], removed)
+        return step, 0.5 * np.einsum("bi,bi->b", gradient, step)
 
     def _search(self, step: Matrix, fall: Vector) -> None:
         """Take the steps, halved until Φ falls; finish where a whole step leaves every row on its side."""
