@@ -23,7 +23,8 @@ class Status(Enum):
 
     CONVERGED = "Converged: the certificate is within the tolerance."
     NO_SWAP = (
-        "Converged: no swap of one of the 8 weakest features for one of the 3 best others lowers the objective."
+        "Converged: no swap of one of the 8 weakest features for one of the 3 best others lowers the "
+        "objective."
     )
     MAX_ITER = "The iteration limit was reached before the tolerance."
     STALLED = "Rounding leaves no further progress."

@@ -86,8 +86,8 @@ def _size_advice(model: SparseSVCCV, fit_problem: FitProblem) -> str:
     if len(sizes) == 1 or best != sizes[-1] or best == fit_problem.n_features:
         return ""
     return (
-        f"The best mean score is at the largest number of features, n_features={best}: a larger one may score "
-        "better. Add larger numbers to n_features."
+        f"The best mean score is at the largest number of features, n_features={best}: a larger one may "
+        "score better. Add larger numbers to n_features."
     )
 
 
@@ -144,7 +144,14 @@ def interruption(model: Any) -> str | None:
 
 def severity(result: Result) -> int:
     """How bad the reason is for which a run has stopped: the worst of several is what a user is told."""
-    order = [Status.CONVERGED, Status.NO_SWAP, Status.ZERO_TOL, Status.STOPPED, Status.STALLED, Status.MAX_ITER]
+    order = [
+        Status.CONVERGED,
+        Status.NO_SWAP,
+        Status.ZERO_TOL,
+        Status.STOPPED,
+        Status.STALLED,
+        Status.MAX_ITER,
+    ]
     order += [Status.TIME_LIMIT, Status.NOT_FINITE, Status.INTERRUPTED]
     return order.index(result.status)
 

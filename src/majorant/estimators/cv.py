@@ -41,6 +41,7 @@ from majorant.estimators.svc import SparseSVC
 from majorant.interrupts import CtrlC, check, ending_on
 from majorant.rows import Source
 from majorant.rows.threads import in_context
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -100,8 +101,8 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
     best_score_ : float
         The mean score of the strength chosen.
     cv_results_ : dict of arrays
-        Per strength: lam (or n_features), the score of every split, mean and standard deviation over the splits, rank, and
-        the mean number of features. ``pandas.DataFrame(model.cv_results_)`` reads it.
+        Per strength: lam (or n_features), the score of every split, mean and standard deviation over the
+        splits, rank, and the mean number of features. ``pandas.DataFrame(model.cv_results_)`` reads it.
     selection_frequency_ : array (n_features,)
         In what share of the folds the model at the strength chosen uses the feature.
     coef_, intercept_, classes_, support_, converged_, objective_, gap_, …
@@ -218,9 +219,7 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
     ) -> Self:
         """Choose by what the folds say, and fit on all data, unless there are models of all data."""
         scores = np.stack([fold.scores for fold in folds], axis=1)
-        chosen, state = self._choose(
-            grid, scores, [fold.supports for fold in folds], fit_problem.n_features
-        )
+        chosen, state = self._choose(grid, scores, [fold.supports for fold in folds], fit_problem.n_features)
         warn_of_failures([model for fold in folds for model in fold.failed], scores.size)
         model = models[chosen] if models else next(fit_path(fit_problem, grid[chosen : chosen + 1]))
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit, if this one has no names
@@ -309,7 +308,7 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
         supports: Sequence[list[NDArray[np.int32]]],
         n_features: int,
     ) -> tuple[int, dict[str, Any]]:
-        """The index of what to take from the grid, and the attributes that the scores of all folds lead to."""
+        """The place on the grid to take, and the attributes that the scores of all folds lead to."""
         sizes = np.array([[len(support) for support in fold] for fold in supports])
         mean, spread = scores.mean(axis=1), scores.std(axis=1)
         if not np.all(np.isfinite(mean)):

@@ -87,8 +87,8 @@ class FitProblem:
         self.potential, self._solver = resolve_names(estimator)
         if self.size is not None and (isinstance(X, Source) or is_on_dask(X)):
             raise TypeError(
-                f"n_features={self.size} needs rows that are in memory, since the search reads them hundreds of "
-                "times. For a source or on Dask, take max_features."
+                f"n_features={self.size} needs rows that are in memory, since the search reads them hundreds "
+                "of times. For a source or on Dask, take max_features."
             )
         self.rows: Sequence[Rows]
         if is_on_dask(X):

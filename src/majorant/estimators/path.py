@@ -184,8 +184,8 @@ def sparse_svc_path(
     verbose : int, default=0
         1 shows a progress bar (a line every few seconds where there is no terminal).
     **params
-        Other parameters of `SparseSVC`, but `lam` (unless there is `n_features`) and `warm_start`. With `max_features`, the path ends before
-        the first model that has more of them.
+        Other parameters of `SparseSVC`, but `lam` (unless there is `n_features`) and `warm_start`. With
+        `max_features`, the path ends before the first model that has more of them.
 
     Returns
     -------
@@ -272,8 +272,8 @@ def fit_path(
         if max_features is not None and len(model.support_) > max_features:
             if number == 0:
                 raise ValueError(
-                    f"The first model of the path, at lam={value:.4g}, has {len(model.support_)} features, and "
-                    f"max_features is {max_features}: begin the path at a larger lam."
+                    f"The first model of the path, at lam={value:.4g}, has {len(model.support_)} features, "
+                    f"and max_features is {max_features}: begin the path at a larger lam."
                 )
             return
         yield model.sparsify()

@@ -6,6 +6,7 @@ units of the features play no part, and weights are the same as repeated rows.
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import InvalidParameterError
 
-from majorant.potentials import L2, Potential
+from majorant.potentials import L2, Potential, make_potential
 from majorant.rows import Rows
 
 if TYPE_CHECKING:
+    from majorant.estimators.cv import SparseSVCCV
     from majorant.estimators.svc import SparseSVC
 
 # λ of the ridge where none is given, as a share of the sum of the weights: it keeps coefficients of separable
@@ -73,12 +75,21 @@ def sizes_for(n_features: Any, available: int) -> NDArray[np.intp]:
     sizes = np.asarray(n_features)
     if sizes.ndim != 1 or not len(sizes) or sizes.dtype.kind not in "iu" or sizes.min() < 0:
         raise ValueError(
-            "n_features must be the largest size of the path, or a list of sizes, whole numbers of 0 or more, "
-            f"got {n_features!r}."
+            "n_features must be the largest size of the path, or a list of sizes, whole numbers of 0 or "
+            f"more, got {n_features!r}."
         )
     if sizes.max() > available:
         raise ValueError(f"n_features goes up to {sizes.max()}, but X has {available} features.")
     return np.unique(sizes).astype(np.intp)
+
+
+def fitted_potential(model: SparseSVC | SparseSVCCV) -> Potential:
+    """The penalty of a fitted model, with the strength that was chosen: with `n_features`, a ridge."""
+    if isinstance(model.penalty, Potential):
+        return model.penalty
+    lam = 0.0 if math.isnan(model.lam_) else model.lam_
+    name = "l2" if model.n_features is not None and model.penalty == "hyperbolic" else model.penalty
+    return make_potential(name, lam=lam, delta=model.delta)
 
 
 def place_of(model: SparseSVC) -> str:

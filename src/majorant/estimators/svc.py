@@ -150,7 +150,8 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
         coefficients is minimised. Where there is one: the largest fall that a step along one coefficient
         promises.
     scale_ : array (n_features,)
-        With ``standardize=True`` or `n_features`, the standard deviations σ of the features (1 for constant features).
+        With ``standardize=True`` or `n_features`, the standard deviations σ of the features (1 for constant
+        features).
     history_ : History, or a list of one per class
         Time, objective, gap, stationarity and non-zeros per iteration; ``history_.to_frame()`` for pandas.
     solver_ : Solver

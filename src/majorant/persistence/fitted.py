@@ -150,7 +150,9 @@ def _shares(size: Size) -> Form:
 def _scores_columns(first: str, count: int) -> dict[str, Form]:
     splits = [f"split{k}_test_score" for k in range(count - 5)]
     names = [first, *splits, "mean_test_score", "std_test_score", "rank_test_score", "mean_n_features"]
-    return dict.fromkeys(names, NUMBER) | {"rank_test_score": COUNT} | ({first: COUNT} if first != "lam" else {})
+    return (
+        dict.fromkeys(names, NUMBER) | {"rank_test_score": COUNT} | ({first: COUNT} if first != "lam" else {})
+    )
 
 
 def _score_arrays(columns: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -232,7 +234,8 @@ FORMS: dict[str, Form | Callable[[Size], Form]] = {
     "deviations": lambda size: float_array("scale_", size.n_features),
     "shares": _shares,
     "scores": Form(
-        lambda scores: (SIZE_SCORES if "n_features" in scores else STRENGTH_SCORES).write(scores), _read_scores
+        lambda scores: (SIZE_SCORES if "n_features" in scores else STRENGTH_SCORES).write(scores),
+        _read_scores,
     ),
     "sizes": list_of(COUNT).converted(lambda sizes: sizes.tolist(), partial(np.array, dtype=np.intp)),
     "history": _history,

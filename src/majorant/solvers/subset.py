@@ -47,29 +47,29 @@ from majorant.errors import UnsuitableSolverError
 from majorant.interrupts import CtrlC, check, ending_on, undisturbed
 from majorant.objective import Objective
 from majorant.solvers.auto import choose_solver
+from majorant.solvers.column_cache import ColumnCache
 from majorant.solvers.driver import solve
 from majorant.solvers.narrowing import Narrowing
 from majorant.solvers.refit import (
     Added,
-    ColumnCache,
     Indices,
     Refit,
     Variants,
     refit_variants,
     solve_curvature,
 )
+from majorant.solvers.ties import largest, ordered
 from majorant.status import Evaluated, History, Matrix, Record, Result, Status, Vector
 
-# How many of the weakest features a swap may remove, and how many of the best others are tried in the place of
-# each. (`Status.NO_SWAP` names both.)
+# How many of the weakest features a swap may remove, and how many of the best others are tried in the place
+# of each. (`Status.NO_SWAP` names both.)
 REMOVED = 8
 TRIED = 3
 # How many features are ranked by their curvature too, after all are by their gradient.
 SHORTLIST = 32
-# Relative differences of gains, and of Φ, that count as rounding.
-SAME_GAIN = 1e-7
+# A relative difference of Φ that counts as rounding.
 SAME_VALUE = 1e-10
-# The share of its curvature that a feature has at least, whatever the support explains of it: less is rounding.
+# The share of its curvature that a feature keeps, whatever the support explains of it: less is rounding.
 LEAST_CURVATURE = 1e-8
 # Entries of the slacks, or of the curvature, of the variants that are refitted at the same time.
 ENTRIES = 2**20
@@ -102,8 +102,8 @@ class SubsetSearch:
     def __init__(self, objective: Objective) -> None:
         if objective.in_memory is None:
             raise UnsuitableSolverError(
-                "n_features needs rows that are in memory: a search for the best features reads them hundreds of "
-                "times. Use max_features, which takes sources and dask collections."
+                "n_features needs rows that are in memory, since a search for features reads them hundreds "
+                "of times. Use max_features, which takes sources and dask collections."
             )
         if not objective.potential.quadratic:
             raise UnsuitableSolverError(f"a search for features has no use for {objective.potential.name!r}")
@@ -117,7 +117,9 @@ class SubsetSearch:
 
     # Steps -------------------------------------------------------------------------------------
 
-    def rank(self, at: Refit, removed: Indices, coef: Array, slack: Array, count: int) -> list[list[Candidate]]:
+    def rank(
+        self, at: Refit, removed: Indices, coef: Array, slack: Array, count: int
+    ) -> list[list[Candidate]]:
         """For each variant of a support without a feature, the best features to join, Eq. (gain).
 
         Parameters
@@ -139,7 +141,7 @@ class SubsetSearch:
         for squares, feature in zip(pulls, left.tolist(), strict=True):
             if feature >= 0:
                 squares[feature] = 0.0
-            listed.append(_largest(squares, max(count, min(SHORTLIST, columns.capacity // (2 * REMOVED)))))
+            listed.append(largest(squares, max(count, min(SHORTLIST, columns.capacity // (2 * REMOVED)))))
         union = np.unique(np.concatenate(listed))
         if not len(union):
             return [[] for _ in listed]
@@ -252,13 +254,14 @@ class SubsetSearch:
         joined = [candidate for _, candidate in pairs]
         added = Added(
             np.stack([one.column for one in joined]), np.array([one.ridge for one in joined]),
-            np.stack([one.border for one in joined], axis=1), np.stack([one.diagonal for one in joined], axis=1),
+            np.stack([one.border for one in joined], axis=1),
+            np.stack([one.diagonal for one in joined], axis=1),
         )  # fmt: skip
         starts = np.stack([one.start for one in joined], axis=1)
         return refit_variants(at, self.columns.root, self.columns.labels, removed, starts, added, limit)
 
     def steps(self, size: int, theta: Vector) -> Iterator[Refit]:
-        """The supports that the search comes to, from that of θ; the end is one that no swap lowers Φ from."""
+        """The supports that the search comes to, from that of θ; no swap lowers Φ from the last one."""
         classes = self.objective.matrix(theta)
         start = np.union1d(np.flatnonzero(classes[:, :-1].any(axis=0)), self.always)
         support = start.astype(np.intp)
@@ -284,8 +287,8 @@ class SubsetSearch:
     ) -> Result:  # fmt: skip
         """Search for the best support of a size, from that of θ.
 
-        The result is one of the problem with the features of its support: the certificate, the lower bound and
-        the gradient are about these alone, as `on_support` gives it.
+        The result is about the problem with the features of its support alone, as `on_support` gives it: so
+        are the certificate, the lower bound and the gradient.
 
         Parameters
         ----------
@@ -362,33 +365,6 @@ def _answer(
     at: Evaluated = objective.evaluate(theta)
     answers = [callback.on_iterate(at, record) for callback in callbacks]
     return next((answer for answer in answers if answer is not None), None)
-
-
-def ordered(values: Vector, features: Indices | None = None) -> Indices:
-    """The positions of the values, the largest first; of values that are as good as equal, by their features."""
-    falling = np.argsort(-values, kind="stable")
-    sizes = values[falling].tolist()
-    # A group of equal values begins where one is smaller than the first of the group before.
-    groups, leader = [], math.inf
-    for size in sizes:
-        if not groups or size < leader - SAME_GAIN * abs(leader):
-            leader = size
-            groups.append(len(groups))
-        else:
-            groups.append(groups[-1])
-    return falling[np.lexsort((falling if features is None else features[falling], groups))]
-
-
-def _largest(values: Vector, count: int) -> Indices:
-    """Where the largest positive values are, in order; of equal ones on the border, the first."""
-    if len(values) > count:
-        border = float(np.partition(values, len(values) - count)[len(values) - count])
-        above = np.flatnonzero(values > (1.0 + SAME_GAIN) * border)
-        tied = np.flatnonzero(np.abs(values - border) <= SAME_GAIN * border)
-        chosen = np.sort(np.concatenate([above, tied[: count - len(above)]]))
-    else:
-        chosen = np.arange(len(values))
-    return chosen[values[chosen] > 0.0]
 
 
 def _parts(count: int, size: int) -> list[slice]:
