@@ -61,7 +61,7 @@ class Attribute:
     cv : bool, default=False
         Whether only `SparseSVCCV` has the attribute.
     instead : str, optional
-        Another attribute: a model, and its file, has that or this one.
+        The attribute in whose presence a model has none of this name, though it is required.
     validated : bool, default=False
         Whether scikit-learn's validation of X sets the attribute.
     summary : bool, default=False
@@ -101,9 +101,9 @@ FITTED: dict[str, Attribute] = {
         Attribute("stationarity_", FIT, "number", summary=True),
         Attribute("lam_best_", FIT, "number", required=True, cv=True, instead="sizes_"),
         Attribute("lam_1se_", FIT, "number", required=True, cv=True, instead="sizes_"),
-        Attribute("n_features_", FIT, "count", required=True, cv=True, instead="lambdas_", since=3),
-        Attribute("n_features_best_", FIT, "count", required=True, cv=True, instead="lambdas_", since=3),
-        Attribute("n_features_1se_", FIT, "count", required=True, cv=True, instead="lambdas_", since=3),
+        Attribute("n_features_", FIT, "count", cv=True, since=3),
+        Attribute("n_features_best_", FIT, "count", cv=True, since=3),
+        Attribute("n_features_1se_", FIT, "count", cv=True, since=3),
         Attribute("best_score_", FIT, "number", required=True, cv=True),
         Attribute("n_iter_", LEARNED, "count", summary=True),
         Attribute("t_", ANY, "count"),
@@ -113,7 +113,7 @@ FITTED: dict[str, Attribute] = {
         Attribute("coef_", ANY, "coefficients", required=True),
         Attribute("feature_names_in_", ANY, "names", validated=True),
         Attribute("lambdas_", FIT, "strengths", required=True, cv=True, instead="sizes_"),
-        Attribute("sizes_", FIT, "sizes", required=True, cv=True, instead="lambdas_", since=3),
+        Attribute("sizes_", FIT, "sizes", cv=True, since=3),
         Attribute("selection_frequency_", FIT, "shares", required=True, cv=True),
         Attribute("cv_results_", FIT, "scores", required=True, cv=True),
         Attribute("history_", FIT, "history"),

@@ -2,7 +2,7 @@ r"""The best k features: a search for the support of size k on which Φ is small
 
 For a quadratic penalty (a ridge, or none), the problem is
 
-    minimise Φ(W, β)   over all W with at most k features, besides those whose penalty factor is 0.   (subset)
+    minimise Φ(W, β)   over all W with at most k features, besides those whose penalty factor is 0.
 
 F(S) is the minimum of Φ over the coefficients of the features S and the intercept; `refit.py` finds it.
 
@@ -120,7 +120,7 @@ class SubsetSearch:
     def rank(
         self, at: Refit, removed: Indices, coef: Array, slack: Array, count: int
     ) -> list[list[Candidate]]:
-        """For each variant of a support without a feature, the best features to join, Eq. (gain).
+        """For each variant of a support without a feature, the best features to join, (gain).
 
         Parameters
         ----------

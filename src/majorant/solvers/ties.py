@@ -14,7 +14,7 @@ SAME_GAIN = 1e-7
 
 
 def ordered(values: Vector, features: Indices | None = None) -> Indices:
-    """The positions of the values, the largest first; equal ones in the order of their features, or positions."""
+    """The positions of the values, the largest first; equal ones in the order of their features."""
     falling = np.argsort(-values, kind="stable")
     sizes = values[falling].tolist()
     # A group of equal values begins where one is smaller than the first of the group before.
