@@ -31,7 +31,13 @@ CONSTANT = 1e-14
 
 
 def standard_deviations(rows: Rows) -> Vector:
-    """The standard deviation of every feature, weighted as the loss weighs the rows; 1 if it is constant.
+    """The standard deviation of every feature, weighted as the loss weighs the rows; 1 if it is constant."""
+    found = deviations_from_mean(rows)
+    return np.where(found > 0.0, found, 1.0)
+
+
+def deviations_from_mean(rows: Rows) -> Vector:
+    """The standard deviation of every feature, weighted as the loss weighs the rows.
 
     Known from the loss at θ = 0, without a pass over the rows, unless features are far from zero compared to
     their deviation.
@@ -45,7 +51,7 @@ def standard_deviations(rows: Rows) -> Vector:
         if squares[j] > 0.0:
             variances[j] = _variance(rows, j, float(means[j]))
     deviations = np.sqrt(np.maximum(variances, 0.0))
-    return np.where(deviations > CONSTANT * np.abs(means), deviations, 1.0)
+    return np.where(deviations > CONSTANT * np.abs(means), deviations, 0.0)
 
 
 def _variance(rows: Rows, j: int, mean: float) -> float:

@@ -8,8 +8,8 @@ import numpy as np
 
 from majorant.objective import Objective
 from majorant.rows import MemoryRows
+from majorant.rows.scaled import deviations_from_mean
 from majorant.solvers.refit import Indices, Refit, refit_variants
-from majorant.solvers.reweighted import spread
 from majorant.status import Matrix, Vector
 
 
@@ -32,14 +32,16 @@ class ColumnCache:
         )
         self.root: Vector = np.sqrt(weights)
         self._intercept = self.rows.blocks[0].b > 0.0
-        lengths = np.sqrt(0.5 * spread(self.rows))
+        stats = self.rows.stats_at_zero
+        lengths = np.sqrt(stats.squares[:-1])
+        if self._intercept:
+            lengths = np.sqrt(weights.sum()) * deviations_from_mean(self.rows)
         self.usable = lengths > 0.0
-        """Which features are not constant."""
+        """Which features are not constant, or without an intercept not zero."""
         self.lengths: Vector = np.where(self.usable, lengths, 1.0)
         self.ridge: Vector = objective.half_quadratic_weights(objective.start()) / self.lengths**2
         self.capacity = max(64, self.rows.copy_budget // (8 * len(self.root)))
         """How many columns are kept beside those in use."""
-        stats = self.rows.stats_at_zero
         sums = 0.5 * (stats.negative.gradient - stats.positive.gradient)[:-1]
         self.means: Vector = sums / float(weights.sum()) if self._intercept else np.zeros_like(sums)
         self._place = np.full(self.rows.n_features, -1, dtype=np.intp)

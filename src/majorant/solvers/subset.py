@@ -327,6 +327,7 @@ class SubsetSearch:
             except KeyboardInterrupt:
                 if not history:
                     raise
+                status = Status.INTERRUPTED
             if ctrl_c.pressed:
                 status = Status.INTERRUPTED
             with undisturbed():
