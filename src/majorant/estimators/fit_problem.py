@@ -45,7 +45,8 @@ from majorant.rows.scaled import scaled_rows, standard_deviations
 from majorant.rows.threads import in_context
 from majorant.solvers import Hybrid, Newton, Solver, choose_solver, make_solver, solve
 from majorant.solvers.newton.tuning import PASS_FEATURES
-from majorant.solvers.subset import SubsetSearch, on_support
+from majorant.solvers.subset import SubsetSearch
+from majorant.solvers.subset_run import find_subset, on_support
 from majorant.status import Certificate, Evaluated, History, Matrix, Record, Result, Status, Vector
 
 if TYPE_CHECKING:
@@ -264,7 +265,7 @@ class FitProblem:
         if objective not in self._searches:
             self._searches[objective] = SubsetSearch(objective)
         search = self._searches[objective]
-        return search.run(self.size, start, tol=tol, max_iter=max_iter, callbacks=watchers)
+        return find_subset(search, self.size, start, tol=tol, max_iter=max_iter, callbacks=watchers)
 
     def _watcher(self, callback: Callback) -> Callback:
         """The callback, which is shown θ in the user's units."""

@@ -20,9 +20,16 @@ quadratic model, by w_j²/2(H⁻¹)_jj. The rest is refitted, all features are r
 few are tried in the place of the one removed. The best of all these swaps is made if it lowers Φ. The search
 ends at a support on which no such swap does.
 
+*Look back.* A support that no swap improves grows by a feature, is improved by swaps, and loses its weakest
+feature again. If swaps from there end at a lower Φ, the search goes on from the new support; else the larger
+one is the next size. (On 15 simulated problems of 500 × 1000 to 2000 × 1000, with 5 to 20 true features and
+sizes 1 to 30, Φ was lower at 47 of 450 sizes, by 0.01 to 22 %, and higher at 2, for 1.45 times the time. A
+path up to 30 features and back down to 1 found as much, for 1.8 times the time. To try three features when growing
+found nothing more.)
+
 The search begins at a given support, and grows to k features, or shrinks to k by removing the weakest, with
-swaps at every size. Along a path of sizes each search begins where the last one ended, so that Φ never rises
-with the size.
+swaps and looks back at every size. Along a path of sizes each search begins where the last one ended, so Φ
+never rises with the size.
 
 *Ties.* Gains that differ by no more than rounding may explain count as equal, and the feature of the lower
 index comes first; a swap has to lower Φ by more than rounding may. So the order of the rows, weights instead
@@ -33,23 +40,16 @@ With several classes at once (a joint problem), Φ and all gains are sums over t
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from majorant.blas import one_thread
-from majorant.callbacks import Callback
 from majorant.errors import UnsuitableSolverError
-from majorant.interrupts import CtrlC, check, ending_on, undisturbed
+from majorant.interrupts import check
 from majorant.objective import Objective
-from majorant.solvers.auto import choose_solver
 from majorant.solvers.column_cache import ColumnCache
-from majorant.solvers.driver import solve
-from majorant.solvers.narrowing import Narrowing
 from majorant.solvers.refit import (
     Added,
     Indices,
@@ -59,7 +59,7 @@ from majorant.solvers.refit import (
     solve_curvature,
 )
 from majorant.solvers.ties import largest, ordered
-from majorant.status import Evaluated, History, Matrix, Record, Result, Status, Vector
+from majorant.status import Matrix, Vector
 
 # How many of the weakest features a swap may remove, and how many of the best others are tried in the place
 # of each. (`Status.NO_SWAP` names both.)
@@ -111,8 +111,10 @@ class SubsetSearch:
         self.columns = ColumnCache(objective)
         self.always = np.flatnonzero(objective.factor == 0.0)
         """The features without penalty, which are on every support and are not counted."""
-        self._settled: frozenset[int] | None = None
-        """The last support that no swap lowers Φ from: where the next search of a path begins."""
+        # The last support that was searched to the end, and the one that is larger by a feature: there the
+        # next search of a path goes on.
+        self._explored: Refit | None = None
+        self._larger: Refit | None = None
         self._measure = (self.columns.lengths * np.sqrt(2.0 + self.columns.ridge)) ** -1.0
 
     # Steps -------------------------------------------------------------------------------------
@@ -260,112 +262,54 @@ class SubsetSearch:
         starts = np.stack([one.start for one in joined], axis=1)
         return refit_variants(at, self.columns.root, self.columns.labels, removed, starts, added, limit)
 
+    def _settled(self, at: Refit) -> Refit:
+        """The support that swaps end at."""
+        while (better := self.swapped(at)) is not None:
+            at = better
+        return at
+
     def steps(self, size: int, theta: Vector) -> Iterator[Refit]:
         """The supports that the search comes to, from that of θ; no swap lowers Φ from the last one."""
         classes = self.objective.matrix(theta)
-        start = np.union1d(np.flatnonzero(classes[:, :-1].any(axis=0)), self.always)
-        support = start.astype(np.intp)
-        at: Refit | None = self.columns.refit(support, self.columns.coefficients(support, classes))
+        used = np.flatnonzero(classes[:, :-1].any(axis=0))
+        support = np.union1d(used, self.always).astype(np.intp)
+        at = self.columns.refit(support, self.columns.coefficients(support, classes))
         wanted = size + len(self.always)
-        while at is not None:
+        yield at
+        while len(at.support) > wanted:
+            at = self.shrunk(at)
             yield at
-            here, features = at, frozenset(at.support.tolist())
-            if len(features) > wanted:
-                at = self.shrunk(here)
-                continue
-            at = None if features == self._settled else self.swapped(here)
-            if at is None:
-                self._settled = features
-                if len(features) < wanted:
-                    at = self.grown(here)
+        settled = False
+        while True:
+            if not settled and not _same_support(at, self._explored):
+                while (better := self.swapped(at)) is not None:
+                    at = better
+                    yield at
+            if not _same_support(at, self._explored):
+                for at in self._looked_back(at):  # noqa: B020
+                    yield at
+            if len(at.support) >= wanted or self._larger is None:
+                return
+            at, settled = self._larger, True
+            yield at
 
-    # A run -------------------------------------------------------------------------------------
-
-    def run(
-        self, size: int, theta: Vector | None = None, *, tol: float, max_iter: int,
-        callbacks: Sequence[Callback] = (),
-    ) -> Result:  # fmt: skip
-        """Search for the best support of a size, from that of θ.
-
-        The result is about the problem with the features of its support alone, as `on_support` gives it: so
-        are the certificate, the lower bound and the gradient.
-
-        Parameters
-        ----------
-        size : int
-            The most features of the support, besides those without penalty.
-        theta : array (objective.size,), optional
-            By default zero.
-        tol : float
-            The certificate of the coefficients on the support.
-        max_iter : int
-            The most steps: features that are added, removed or swapped.
-        callbacks : sequence of Callback
-            Called after every step, with a certificate of nan.
-        """
-        objective, history, began = self.objective, History(), time.perf_counter()
-        for callback in callbacks:
-            callback.on_begin(objective, tol)
-        resumed = next((c.start_theta for c in callbacks if c.start_theta is not None), theta)
-        last = objective.start() if resumed is None else resumed
-        status, paused = Status.NO_SWAP, 0.0
-        with CtrlC() as ctrl_c, ending_on(lambda: ctrl_c.pressed), one_thread():
-            try:
-                for n, at in enumerate(self.steps(size, last)):
-                    last = self.columns.theta(at).ravel()
-                    seconds = time.perf_counter() - began - paused
-                    record = Record(n, seconds, at.value, math.nan, math.nan, len(at.support))
-                    history.append(record)
-                    reason = _answer(callbacks, objective, last, record) if callbacks else None
-                    paused = time.perf_counter() - began - seconds
-                    if reason is None and n == max_iter:
-                        reason = Status.MAX_ITER
-                    if reason is not None:
-                        status = reason
-                        break
-                    check()
-            except KeyboardInterrupt:
-                if not history:
-                    raise
-                status = Status.INTERRUPTED
-            if ctrl_c.pressed:
-                status = Status.INTERRUPTED
-            with undisturbed():
-                chosen = next((c.best_theta for c in callbacks if c.best_theta is not None), None)
-                result = self._certified(last if chosen is None else chosen, status, history, tol)
-        for callback in callbacks:
-            callback.on_end(result)
-        return result
-
-    def _certified(self, theta: Vector, status: Status, history: History, tol: float) -> Result:
-        """What is true of θ among all coefficients with its support."""
-        part = on_support(self.objective, theta)
-        at, certificate = part.objective.certify(part.narrow(theta))
-        if status is Status.NO_SWAP and not certificate.error <= tol:
-            better = solve(choose_solver(part.objective), part.objective, at.theta, tol=tol)
-            at, certificate = better.iterate, better.certificate
-            status = status if better.status.converged else better.status
-        final = replace(
-            history[-1], objective=at.value, gap=certificate.gap, stationarity=certificate.stationarity,
-            nonzeros=part.objective.nonzeros(at.theta),
-        )  # fmt: skip
-        history = History([*history[:-1], final])
-        return Result(part.widen_point(at), status, final.iteration, certificate, history)
+    def _looked_back(self, at: Refit) -> Iterator[Refit]:
+        """Better supports of the same size, each by way of one that is larger by a feature."""
+        while True:
+            larger = self.grown(at)
+            larger = None if larger is None else self._settled(larger)
+            self._explored, self._larger = at, larger
+            if larger is None or _same_support(back := self.shrunk(larger), at):
+                return
+            back = self._settled(back)
+            if not back.value < (1.0 - SAME_VALUE) * at.value:
+                return
+            at = back
+            yield at
 
 
-def on_support(objective: Objective, theta: Vector) -> Narrowing:
-    """The problem with the features of θ, and those without penalty, alone."""
-    support = np.flatnonzero((objective.lengths(theta) > 0.0) | (objective.factor == 0.0))
-    return Narrowing(objective.columns(support), objective.width, np.append(support, objective.width - 1))
-
-
-def _answer(
-    callbacks: Sequence[Callback], objective: Objective, theta: Vector, record: Record
-) -> Status | None:
-    """Show all callbacks a step; the first of their reasons to stop."""
-    at: Evaluated = objective.evaluate(theta)
-    answers = [callback.on_iterate(at, record) for callback in callbacks]
-    return next((answer for answer in answers if answer is not None), None)
+def _same_support(one: Refit, other: Refit | None) -> bool:
+    return other is not None and np.array_equal(np.sort(one.support), np.sort(other.support))
 
 
 def _parts(count: int, size: int) -> list[slice]:
