@@ -5,7 +5,7 @@ import pytest
 
 from majorant import linsolve
 from majorant.linsolve import cholesky_solve
-from majorant.rows.threads import alone
+from majorant.rows.threads import one_core
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_no_solution_where_less_than_the_floor_is_left_of_a_pivot(small_tiles):
 def test_one_thread_has_the_same_bits_as_several():
     A, b = positive(1100), np.ones(1100)
     several = cholesky_solve(A, b)
-    with alone():
+    with one_core():
         assert np.array_equal(cholesky_solve(A, b), several)
 
 

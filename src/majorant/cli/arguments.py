@@ -66,6 +66,26 @@ Ratio = Annotated[
 ]
 
 
+NFeatures = Annotated[
+    int | None,
+    typer.Option(
+        "--n-features",
+        min=1,
+        help="Search for the best features of this number; path and cv: of 1 to this number.",
+        show_default=False,
+        rich_help_panel=MODEL,
+    ),
+]
+
+
+def refuse_memory(n_features: int | None, memory: str | None) -> None:
+    """Refuse a search for features in rows that are read block by block."""
+    if n_features is not None and memory is not None:
+        raise typer.BadParameter(
+            "needs all rows in memory: leave out --memory, or use --max-features", param_hint="--n-features"
+        )
+
+
 def in_quotation_marks(name: str) -> str:
     """A name of a column as `--drop` takes it whatever characters it has."""
     return '"' + name.replace('"', '""') + '"'

@@ -10,7 +10,7 @@ import typer
 from majorant.cli.arguments import ModelToRead
 from majorant.cli.grouped import grouped
 from majorant.cli.help import OUTPUT
-from majorant.cli.models import Model
+from majorant.cli.models import Model, penalty_name
 from majorant.cli.output import Output, OutputOptions
 
 # More classes than this have no column each.
@@ -96,13 +96,13 @@ def _facts(model: Model) -> dict[str, str]:
     from majorant.estimators.advice import interruption
 
     estimator, facts = model.estimator, model.summary
-    penalty = str(estimator.penalty)
+    penalty = name = penalty_name(estimator)
     if math.isfinite(estimator.lam_):  # of an imported model it is not known
         penalty += f", lam {estimator.lam_:.6g}"
-    if estimator.penalty in ("hyperbolic", "welsch"):
+    if name in ("hyperbolic", "welsch"):
         from majorant.potentials import Potential
 
-        default = Potential.registry[estimator.penalty].default_delta
+        default = Potential.registry[name].default_delta
         penalty += f", delta {default if estimator.delta is None else estimator.delta:g}"
     if estimator.eta:
         penalty += f", eta {estimator.eta:g}"

@@ -19,6 +19,7 @@ OPTIONS = {
     "max_iter": "--max-iter",
     "memory": "--memory",
     "multi_class": "--multi-class",
+    "n_features": "--n-features",
     "n_jobs": "--jobs",
     "penalty": "--penalty",
     "random_state": "--seed",

@@ -157,7 +157,7 @@ class Model:
 
         names = self.names
         facts = {
-            "penalty": str(self.estimator.penalty),
+            "penalty": penalty_name(self.estimator),
             "lam": self.estimator.lam_,
             "classes": self.estimator.classes_,
             "n_features": self.n_features,
@@ -168,6 +168,13 @@ class Model:
         told = [name for name, attribute in FITTED.items() if attribute.summary and name in known]
         facts |= {name.removesuffix("_"): known[name] for name in told}
         return facts | ({"status": known["status_"].value} if "status_" in known else {})
+
+
+def penalty_name(estimator: Any) -> str:
+    """The penalty of a model: with a number of features, the ridge that shrinks them."""
+    if estimator.n_features is not None and estimator.penalty == "hyperbolic":
+        return "l2"
+    return str(estimator.penalty)
 
 
 def counted_name(j: int) -> str:

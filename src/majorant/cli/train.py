@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from majorant.cli.arguments import DataArgument, DataOptions, Memory, ModelOptions, ModelToWrite
+from majorant.cli.arguments import (
+    DataArgument,
+    DataOptions,
+    Memory,
+    ModelOptions,
+    ModelToWrite,
+    NFeatures,
+    refuse_memory,
+)
 from majorant.cli.data import open_data
 from majorant.cli.fitting import PenaltyOptions, strength
 from majorant.cli.grouped import grouped
@@ -39,6 +47,7 @@ def train(
         float | None,
         typer.Option("-c", metavar="C", help="C, which is 1/lam.", rich_help_panel=LIBLINEAR),
     ] = None,
+    n_features: NFeatures = None,
     max_features: Annotated[
         int | None,
         typer.Option(
@@ -75,9 +84,13 @@ def train(
 
     $ majorant train a1a --penalty l1 --lam 3 --test a1a.t --report a1a.html
     $ majorant train patients.csv --label outcome --drop id --standardize
+    $ majorant train patients.csv --label outcome --drop id --n-features 5
     """
     output = Output(answering)
-    parameters: dict[str, Any] = {"lam": strength(lam, cost), "max_features": max_features}
+    parameters: dict[str, Any] = {
+        "lam": strength(lam, cost), "n_features": n_features, "max_features": max_features,
+    }  # fmt: skip
+    refuse_memory(n_features, memory)
     fitting.check()
     if folds is not None:
         if model is not None or writing != ModelOptions():

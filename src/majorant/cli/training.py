@@ -189,7 +189,7 @@ def fit(estimator: Estimator, data: CommandData, output: Output, saving: Checkpo
         f"{interruption(estimator) or estimator.status_.value} "
         f"({certificate}, {estimator.n_iter_} iteration{plural}, {spent})"
     )
-    if not len(estimator.support_) and not interrupted:
+    if not len(estimator.support_) and not interrupted and estimator.n_features is None:
         output.say(f"No feature is used at lam {estimator.lam_:.4g}: a smaller one lets some in")
     elif isinstance(estimator, SparseSVC) and estimator.max_features is not None:
         output.say(f"At most {estimator.max_features} features: lam {estimator.lam_:.6g}")
@@ -220,12 +220,13 @@ def compiling(X: Any) -> Iterator[Compiled]:
 
 
 def pictured_path(estimator: Estimator, data: CommandData) -> StrengthPath | None:
-    """Models of the same kind for other strengths, down to that of the model at least; for the report."""
+    """Models of the same kind for other strengths, or numbers of features; for the report."""
     import numpy as np
 
     from majorant import lambda_max, sparse_svc_path
 
-    if estimator.penalty == "none" or not estimator.lam_ > 0.0:
+    by_size = estimator.n_features is not None
+    if not by_size and (estimator.penalty == "none" or not estimator.lam_ > 0.0):
         return None
     shared = (
         "penalty", "delta", "eta", "standardize", "solver", "fit_intercept", "class_weight", "multi_class",
@@ -233,6 +234,15 @@ def pictured_path(estimator: Estimator, data: CommandData) -> StrengthPath | Non
     )  # fmt: skip
     parameters = {name: getattr(estimator, name) for name in shared} | {"tol": PICTURED_TOL}
     X, y, _ = data.training_rows
+    if by_size:
+        if not estimator.converged_ or len(estimator.support_) > PICTURED:
+            return None
+        most = min(PICTURED, X.shape[1])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if estimator.penalty == "l2":
+                parameters["lam"] = estimator.lam_
+            return sparse_svc_path(X, y, n_features=most, **parameters)
     strongest = lambda_max(X, y, **parameters)
     if not (np.isfinite(strongest) and strongest > 0.0):
         return None  # a ridge has no strength that makes all coefficients zero
