@@ -44,6 +44,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.signal import lfilter
 from scipy.stats import norm
+from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 from majorant import SparseSVC, SparseSVCCV, sparse_svc_path
@@ -130,15 +131,14 @@ def load(file, name):
 
 
 def real(name: str, seed: int) -> Problem:
-    """A random split: two fifths, two fifths, a fifth; of text TEXT_ROWS rows, as many, and TEST_ROWS."""
+    """A stratified split: two fifths, two fifths, a fifth; of text TEXT_ROWS rows, as many, and TEST_ROWS."""
     X, y = load(HERE / "datasets" / "files.py", "load")(name)
-    order = np.random.default_rng(seed).permutation(len(y))
-    size, end = 2 * len(y) // 5, len(y)
+    size = TEXT_ROWS if sp.issparse(X) else 2 * len(y) // 5
+    train, rest = train_test_split(np.arange(len(y)), train_size=size, stratify=y, random_state=seed)
+    validation, test = train_test_split(rest, train_size=size, stratify=y[rest], random_state=seed)
     if sp.issparse(X):
-        size, end = TEXT_ROWS, 2 * TEXT_ROWS + TEST_ROWS
-        X = X[:, X[order[:size]].getnnz(axis=0) >= TEXT_FREQUENCY]
-    parts = (order[:size], order[size : 2 * size], order[2 * size : end])
-    return Problem(*((X[rows], y[rows]) for rows in parts))
+        X = X[:, X[train].getnnz(axis=0) >= TEXT_FREQUENCY]
+    return Problem(*((X[rows], y[rows]) for rows in (train, validation, test[:TEST_ROWS])))
 
 
 # Methods ----------------------------------------------------------------------------------------------------
