@@ -10,8 +10,8 @@ spaced, with coefficients ±1 of random sign; an intercept gives the wanted shar
 Every method sees the training rows and lists supports (sets of features), up to the first with more than MOST
 features. Each support is refitted on the training rows: squared hinge loss with a ridge of η = RIDGE × rows.
 The support whose refit has the fewest errors on the validation rows, as many as the training rows, is the
-method's choice (of equal ones the smallest). `SparseSVCCV()` chooses by itself, from the training rows alone.
-Reported are
+method's choice (of equal ones the smallest). `SparseSVCCV()` and `StabilitySelection` choose by themselves,
+from the training rows alone. Reported are
 
 - F1, the harmonic mean of precision and recall of the chosen support;
 - error, the share of test rows that the refit on the chosen support gets wrong;
@@ -47,7 +47,7 @@ from scipy.stats import norm
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
-from majorant import SparseSVC, SparseSVCCV, sparse_svc_path
+from majorant import SparseSVC, SparseSVCCV, StabilitySelection, sparse_svc_path
 from majorant.files import atomic_write
 
 HERE = Path(__file__).parent / "sparse_svm"
@@ -189,6 +189,10 @@ def default_call(X, y):
     return [SparseSVCCV().fit(X, y).support_]
 
 
+def stability(X, y):
+    return [StabilitySelection(SparseSVC("l1", lam=0.0), random_state=0).fit(X, y).support_]
+
+
 def linear_svc(X, y):
     from sklearn.svm import LinearSVC, l1_min_c
 
@@ -250,6 +254,7 @@ METHODS = [
     Method("majorant, l1", l1_path),
     Method("majorant, Welsch", welsch_path),
     Method("majorant, SparseSVCCV()", default_call),
+    Method("majorant, StabilitySelection", stability),
     Method("LinearSVC, l1", linear_svc),
     Method("skglm, MCP", skglm_mcp),
     Method("abess", abess_path, listed=abess_each_size),
