@@ -13,6 +13,7 @@ from majorant.cli.arguments import (
     ModelOptions,
     ModelToWrite,
     Points,
+    PreprocessingOptions,
     Ratio,
 )
 from majorant.cli.choices import one_of
@@ -53,6 +54,7 @@ def cv(
     memory: Memory = None,
     writing: ModelOptions,
     reading: DataOptions,
+    preparing: PreprocessingOptions,
     answering: OutputOptions,
 ) -> None:
     """Train with the best strength by cross-validation.
@@ -76,7 +78,7 @@ def cv(
         "verbose": int(answering.talkative),
     }
     fitting.check_parameters(SparseSVCCV, parameters)
-    job = Job.prepare(data, target, writing, reading, output, memory=memory)
+    job = Job.prepare(data, target, writing, reading, preparing, output, memory=memory)
     check_score(scoring, job.data.labels)
     estimator = SparseSVCCV(**parameters, **fitting.parameters(job.data.labels))
     interrupted = job.fit(estimator, output)

@@ -10,7 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from majorant.cli.arguments import DataArgument, DataOptions, Force, Memory, Points, Ratio
+from majorant.cli.arguments import (
+    DataArgument,
+    DataOptions,
+    Force,
+    Memory,
+    Points,
+    PreprocessingOptions,
+    Ratio,
+)
 from majorant.cli.data import open_data
 from majorant.cli.fitting import PenaltyOptions
 from majorant.cli.grouped import grouped
@@ -40,6 +48,7 @@ def path(
     memory: Memory = None,
     force: Force = False,
     reading: DataOptions,
+    preparing: PreprocessingOptions,
     answering: OutputOptions,
 ) -> None:
     """Train a model for every strength of a path.
@@ -54,14 +63,14 @@ def path(
     from majorant import SparseSVC, sparse_svc_path
 
     fitting.check_parameters(SparseSVC, {"max_features": max_features})
-    rows = open_data(data, reading, output, memory=memory)
+    rows = open_data(data, reading, output, memory=memory, preprocessing=preparing.preprocessing(reading))
     X, y, _ = rows.training_rows
     with timed_passes(rows, output), output.relayed_warnings():
         estimators = sparse_svc_path(
             X, y, lambdas=points, ratio=ratio, max_features=max_features, verbose=int(answering.talkative),
             **fitting.parameters(rows.labels),
         ).models  # fmt: skip
-    models = [Model.trained(estimator, rows.feature_names) for estimator in estimators]
+    models = [Model.trained(estimator, rows) for estimator in estimators]
     right = [count / rows.n_rows for count in rows.right(models)]
     facts = [_facts(model, share) for model, share in zip(models, right, strict=True)]
     header = ["lam", "features", "objective", "gap", "training accuracy"]

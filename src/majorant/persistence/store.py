@@ -214,6 +214,15 @@ def kind_of_bytes(data: bytes) -> Kind | None:
     return "majorant" if head.lstrip().startswith(b"{") else None
 
 
+def refuse_preprocessing(model: Any, format: str) -> None:
+    """An error if a model needs its preprocessing, which other formats cannot hold."""
+    if hasattr(model, "preprocessing_"):
+        raise ModelFileError(
+            f"the model fills in missing values or makes features of categories (--impute, --one-hot), which "
+            f"{format} cannot hold: `del model.preprocessing_` leaves a model of the features made so"
+        )
+
+
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
     """Let errors about the content of a file begin with its name."""

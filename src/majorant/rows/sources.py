@@ -77,6 +77,12 @@ class Source(ABC):
     """The type of X, float64 or float32; coefficients have the same."""
     sha256: str | None = None
     """Of the content, uncompressed, where it was read as a whole."""
+    preprocessing: Any = None
+    """How the columns of a table become features: a `majorant.datasets.Preprocessing`, or None."""
+    unnamed_columns: int | None = None
+    """How many columns a table without a header has."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the data should know of the reading: sentences."""
 
     @property
     @abstractmethod
@@ -172,7 +178,16 @@ class TransformedSource(Source):
         self.source, self.transform, self.n_blocks = source, transform, source.n_blocks
         self.n_features = source.n_features if n_features is None else n_features
         self.feature_names = feature_names or source.feature_names
-        for name in ("name", "memory", "label", "dtype", "sha256"):
+        for name in (
+            "name",
+            "memory",
+            "label",
+            "dtype",
+            "sha256",
+            "preprocessing",
+            "unnamed_columns",
+            "notes",
+        ):
             setattr(self, name, getattr(source, name))
 
     @property
