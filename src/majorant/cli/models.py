@@ -76,6 +76,12 @@ class Model:
         return getattr(self.estimator, "preprocessing_", None)
 
     @property
+    def told(self) -> dict[str, str]:
+        """Where the model comes from and what it does with the columns of a table, as far as is known."""
+        facts = {} if self.origin is None else self.origin.facts()
+        return facts if self.preprocessing is None else facts | self.preprocessing.facts()
+
+    @property
     def columns(self) -> TrainedColumns | None:
         """The columns that the model was trained with, if they have names."""
         if self.feature_names is None:

@@ -201,7 +201,8 @@ class Preprocessing:
             what = f"the {self.impute} of the column" if isinstance(self.impute, str) else f"{self.impute:g}"
             facts["Missing values"] = f"filled in with {what}"
         for column, texts in (self.categories or {}).items():
-            facts[f"Categories of {column}"] = ", ".join(texts[:20]) + (" …" if len(texts) > 20 else "")
+            shown = [text or "(empty)" for text in texts[:20]] + ["…"] * (len(texts) > 20)
+            facts[f"Categories of {column}"] = ", ".join(shown)
         return facts
 
 

@@ -218,8 +218,8 @@ def refuse_preprocessing(model: Any, format: str) -> None:
     """An error if a model needs its preprocessing, which other formats cannot hold."""
     if hasattr(model, "preprocessing_"):
         raise ModelFileError(
-            f"the model fills in missing values or makes features of categories (--impute, --one-hot), which "
-            f"{format} cannot hold: `del model.preprocessing_` leaves a model of the features made so"
+            f"the model fills in missing values or makes features of categories, which {format} cannot hold: "
+            "prepare the columns beforehand, and train on the result"
         )
 
 

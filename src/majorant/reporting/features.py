@@ -64,8 +64,9 @@ def survey_features(context: ReportContext) -> FeatureSurvey:
         kind = np.dtype(block.dtype).name if sparse or isinstance(block, np.ndarray) else "table"
         storage = f"{'sparse' if sparse else 'dense'} {kind}"
         rows = sp.csr_array(block) if sparse else np.asarray(block)
-        size += rows.shape[0] * rows.shape[1]
-        filled += int(np.count_nonzero(rows.data if isinstance(rows, sp.csr_array) else rows))
+        missing = 0 if sparse else int(np.count_nonzero(rows != rows))
+        size += rows.shape[0] * rows.shape[1] - missing
+        filled += int(np.count_nonzero(rows.data if isinstance(rows, sp.csr_array) else rows)) - missing
         step = step or _step(n_rows, 0 if sparse else context.n_features)
         at = np.arange(-start % step, rows.shape[0], step)
         taken.append(start + at)
@@ -122,13 +123,13 @@ class _Moments:
         self.rows += X.shape[0]
 
     def correlations(self) -> Matrix:
-        """(n_some, n_features), 0 with constant features."""
+        """(n_some, n_features), 0 with features that are constant or have missing values."""
         rows = max(self.rows, 1)
         mean = self.sums / rows
         variance = self.squares / rows - mean**2
         deviation = np.sqrt(np.where(variance > 1e-12 * self.squares / rows, variance, np.inf))
         covariance = self.products / rows - np.outer(mean[self.features], mean)
-        return np.asarray(covariance / deviation / deviation[self.features, None])
+        return np.nan_to_num(covariance / deviation / deviation[self.features, None])
 
 
 def _correlated(correlations: Matrix, used: NDArray[np.intp]) -> list[list[tuple[int, float]]]:
