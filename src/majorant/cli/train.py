@@ -83,7 +83,6 @@ def train(
 
     $ majorant train a1a --penalty l1 --lam 3 --test a1a.t --report a1a.html
     $ majorant train patients.csv --label outcome --drop id --standardize
-    $ majorant train patients.csv --label outcome --impute median --one-hot ward
     """
     output = Output(answering)
     parameters: dict[str, Any] = {"lam": strength(lam, cost), "max_features": max_features}
