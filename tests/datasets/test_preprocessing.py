@@ -123,7 +123,7 @@ def test_an_integer_is_the_same_category_with_and_without_a_point(tmp_path):
         ("a,b,y\n1,x,0\n", {"impute": "mean"}, r"t\.csv:2:3: 'x' in the column 'b' is not.*\(--one-hot b\)"),
         ("a,b,y\n1,inf,0\n", {"impute": "mean"}, r"t\.csv:2:3: 'inf' in the column 'b' is not a number"),
         ("a,b,y\n1,1e999,0\n", {"impute": "mean"}, r"t\.csv:2:3: '1e999' in the column 'b' is too large"),
-        ("a,b,y\n1,,0\n2,NA,1\n", {"impute": "median"}, "'b' has no value at all, and so no median.*--drop b"),
+        ("a,b,y\n1,,0\n2,NA,1\n", {"impute": "median"}, "'b' has no value at all.*--drop b"),
         ("a,b,y\n1,2,0\n", {"one_hot": ["c"]}, "no column 'c' of features; the columns are 'a', 'b'"),
         ("a,b,y\n1,2,0\n", {"one_hot": ["y"]}, "no column 'y' of features"),
         ("a,a=1,y\n1,2,0\n", {"one_hot": ["a"]}, "two features would have the name 'a=1'"),
