@@ -374,10 +374,10 @@ def test_a_new_parameter_and_a_new_attribute_are_declared_once(path, monkeypatch
     @constrained
     @dataclass(repr=False, eq=False, kw_only=True)
     class Made(SparseSVC):
-        sharpness: int = parameter(3, Interval(Integral, 1, 9, closed="both"), since=3)
+        sharpness: int = parameter(3, Interval(Integral, 1, 9, closed="both"), since=4)
 
     monkeypatch.setitem(ESTIMATORS, "Made", Made)
-    new = Attribute("swiftness_", (Origin.FITTED,), "number", summary=True, since=3)
+    new = Attribute("swiftness_", (Origin.FITTED,), "number", summary=True, since=4)
     monkeypatch.setitem(FITTED, "swiftness_", new)
     X, codes = rows()
     model = Made("l1", lam=0.5, sharpness=5).fit(X, codes)
@@ -387,7 +387,7 @@ def test_a_new_parameter_and_a_new_attribute_are_declared_once(path, monkeypatch
     assert repr(clone(loaded)) == "Made(lam=0.5, penalty='l1', sharpness=5)"
     assert Model(loaded).summary["swiftness"] == 2.5
     document = json.loads(path.read_bytes())
-    assert document["version"] == 3
+    assert document["version"] == 4
     document["params"]["sharpness"] = 10
     document["sha256"] = checksum(document)
     with pytest.raises(ModelFileError, match="The 'sharpness' parameter of Made must be"):
@@ -401,8 +401,8 @@ def test_a_new_parameter_and_a_new_attribute_are_declared_once(path, monkeypatch
     document["sha256"] = checksum(document)
     with pytest.raises(ModelFileError, match="params has 'sharpness', which is unknown"):
         model_of(document)
-    document["version"] = 4
-    with pytest.raises(ModelFileError, match=r"of version 4, and majorant .* reads versions 1 to 3"):
+    document["version"] = 5
+    with pytest.raises(ModelFileError, match=r"of version 5, and majorant .* reads versions 1 to 4"):
         model_of(document)
 
 
@@ -623,6 +623,10 @@ GOLDEN_DECISIONS = {
     "version2-calibrated": (
         ["ham", "ham", "spam"],
         [-0.34474067750288934, -0.805235164474926, 0.38552176891701523],
+    ),
+    "version3-preprocessing": (
+        ["ham", "spam", "spam"],
+        [-0.44648398059416905, 1.526720052540361, 0.23234415475323422],
     ),
 }
 

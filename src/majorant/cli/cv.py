@@ -14,6 +14,7 @@ from majorant.cli.arguments import (
     ModelToWrite,
     NFeatures,
     Points,
+    PreprocessingOptions,
     Ratio,
     refuse_memory,
 )
@@ -56,6 +57,7 @@ def cv(
     memory: Memory = None,
     writing: ModelOptions,
     reading: DataOptions,
+    preparing: PreprocessingOptions,
     answering: OutputOptions,
 ) -> None:
     """Train with the best strength, or the best number of features, by cross-validation.
@@ -82,7 +84,7 @@ def cv(
         "verbose": int(answering.talkative),
     }
     fitting.check_parameters(SparseSVCCV, parameters)
-    job = Job.prepare(data, target, writing, reading, output, memory=memory)
+    job = Job.prepare(data, target, writing, reading, preparing, output, memory=memory)
     check_score(scoring, job.data.labels)
     estimator = SparseSVCCV(**parameters, **fitting.parameters(job.data.labels))
     interrupted = job.fit(estimator, output)

@@ -17,6 +17,7 @@ from majorant.cli.arguments import (
     Memory,
     NFeatures,
     Points,
+    PreprocessingOptions,
     Ratio,
     refuse_memory,
 )
@@ -50,6 +51,7 @@ def path(
     memory: Memory = None,
     force: Force = False,
     reading: DataOptions,
+    preparing: PreprocessingOptions,
     answering: OutputOptions,
 ) -> None:
     """Train a model for every strength of a path, or for every number of features.
@@ -66,14 +68,14 @@ def path(
     from majorant import SparseSVC, sparse_svc_path
 
     fitting.check_parameters(SparseSVC, {"n_features": n_features, "max_features": max_features})
-    rows = open_data(data, reading, output, memory=memory)
+    rows = open_data(data, reading, output, memory=memory, preprocessing=preparing.preprocessing(reading))
     X, y, _ = rows.training_rows
     with timed_passes(rows, output), output.relayed_warnings():
         estimators = sparse_svc_path(
             X, y, lambdas=points, ratio=ratio, n_features=n_features, max_features=max_features,
             verbose=int(answering.talkative), **fitting.parameters(rows.labels),
         ).models  # fmt: skip
-    models = [Model.trained(estimator, rows.feature_names) for estimator in estimators]
+    models = [Model.trained(estimator, rows) for estimator in estimators]
     right = [count / rows.n_rows for count in rows.right(models)]
     facts = [_facts(model, share) for model, share in zip(models, right, strict=True)]
     header = ["lam", "features", "objective", "gap", "training accuracy"]

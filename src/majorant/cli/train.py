@@ -14,6 +14,7 @@ from majorant.cli.arguments import (
     ModelOptions,
     ModelToWrite,
     NFeatures,
+    PreprocessingOptions,
     refuse_memory,
 )
 from majorant.cli.data import open_data
@@ -78,6 +79,7 @@ def train(
     ] = None,
     writing: ModelOptions,
     reading: DataOptions,
+    preparing: PreprocessingOptions,
     answering: OutputOptions,
 ) -> None:
     """Train a model on a data file and write it to a file.
@@ -95,7 +97,7 @@ def train(
     if folds is not None:
         if model is not None or writing != ModelOptions():
             raise typer.BadParameter("only measures, so leave out the files to write", param_hint="-v")
-        _cross_validate(data, parameters, folds, scoring, fitting, memory, reading, output)
+        _cross_validate(data, parameters, folds, scoring, fitting, memory, reading, preparing, output)
         return
     if scoring != "accuracy":
         raise typer.BadParameter("is for cross-validation: add -v FOLDS", param_hint="--scoring")
@@ -106,7 +108,7 @@ def train(
 
     fitting.check_parameters(SparseSVC, parameters)
     saving = _checkpoint(checkpoint)
-    job = Job.prepare(data, target, writing, reading, output, memory=memory)
+    job = Job.prepare(data, target, writing, reading, preparing, output, memory=memory)
     estimator = SparseSVC(**parameters, **fitting.parameters(job.data.labels))
     interrupted = job.fit(estimator, output, saving)
     job.finish(estimator, output, interrupted=interrupted)
@@ -122,6 +124,7 @@ def _cross_validate(
     fitting: PenaltyOptions,
     memory: str | None,
     reading: DataOptions,
+    preparing: PreprocessingOptions,
     output: Output,
 ) -> None:
     """Measure how good models with these parameters are."""
@@ -129,7 +132,7 @@ def _cross_validate(
     from majorant.cli.cross_validation import cross_validate
 
     fitting.check_parameters(SparseSVC, parameters)
-    rows = open_data(data, reading, output, memory=memory)
+    rows = open_data(data, reading, output, memory=memory, preprocessing=preparing.preprocessing(reading))
     estimator = SparseSVC(**parameters, **fitting.parameters(rows.labels))
     cross_validate(estimator, rows, folds, scoring, output)
 

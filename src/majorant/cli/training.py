@@ -7,13 +7,13 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from majorant.cli.arguments import DataOptions, ModelOptions
+from majorant.cli.arguments import DataOptions, ModelOptions, PreprocessingOptions
 from majorant.cli.calibration import calibrate, check_counts
 from majorant.cli.data import CommandData, open_data
 from majorant.cli.models import Model
@@ -52,17 +52,22 @@ class Job:
         target: Path,
         options: ModelOptions,
         reading: DataOptions,
+        preparing: PreprocessingOptions,
         output: Output,
         *,
         memory: str | None,
     ) -> Job:
         """Open the data; `target` is what `checked_outputs` has returned."""
-        data = open_data(source, reading, output, memory=memory)
+        preprocessing = preparing.preprocessing(reading)
+        data = open_data(source, reading, output, memory=memory, preprocessing=preprocessing)
         if options.calibrate is not None:
             check_counts(data)
         test = None
         if options.test is not None:
-            test = open_data(options.test, reading, output, memory=memory, what="test_data")
+            columns = data.columns
+            if columns is not None and columns.are_in(options.test, reading):
+                reading = replace(reading, drop=[])
+            test = open_data(options.test, reading, output, memory=memory, what="test_data", trained=columns)
             _check_labels(data, test)
         return cls(data, test, target, options)
 
@@ -79,7 +84,7 @@ class Job:
 
         The model comes first, so that an error in what follows does not lose it.
         """
-        model = Model.trained(estimator, self.data.feature_names)
+        model = Model.trained(estimator, self.data)
         write_model(model, self.data, self.target, output, force=self.options.force)
         if not interrupted:
             test = None if self.test is None else self.test.columns_of(model, output)

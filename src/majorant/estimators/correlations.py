@@ -63,13 +63,13 @@ class Correlations:
             self.add(X[rows], None if weights is None else weights[rows])
 
     def result(self) -> Matrix:
-        """(n_some, n_features), 0 with constant features."""
+        """(n_some, n_features), 0 with features that are constant or have missing values."""
         weight = self.weight or 1.0
         mean = self.sums / weight
         variance = self.squares / weight - mean**2
         deviation = np.sqrt(np.where(variance > CONSTANT * self.squares / weight, variance, np.inf))
         covariance = self.products / weight - np.outer(mean[self.features], mean)
-        return np.asarray(covariance / deviation / deviation[self.features, None])
+        return np.nan_to_num(covariance / deviation / deviation[self.features, None])
 
 
 def most_correlated(

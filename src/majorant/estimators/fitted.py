@@ -51,7 +51,7 @@ class Attribute:
     ----------
     name : str
     origins : sequence of Origin
-        The models that have the attribute. None: `majorant train --calibrate` sets it on fitted models.
+        The models that have the attribute. None: `majorant train` sets it on fitted models if asked to.
     form : str, optional
         How a model file holds the value: a key of `majorant.persistence.fitted.FORMS`. None: not at all.
     follows : (str, function), optional
@@ -119,6 +119,7 @@ FITTED: dict[str, Attribute] = {
         Attribute("history_", FIT, "history"),
         Attribute("scale_", FIT, "deviations", since=2),
         Attribute("calibration_", (), "calibration", since=2),
+        Attribute("preprocessing_", (), "preprocessing", since=3),
         Attribute("support_", ANY, follows=("coef_", support_of)),
         Attribute("converged_", FIT, follows=("status_", lambda status: status.converged), summary=True),
     )

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from majorant.datasets.preprocessing import STATISTICS, Preprocessing
 from majorant.errors import ModelFileError
 from majorant.estimators.calibration import METHODS, Calibration
 from majorant.estimators.fitted import FITTED, Attribute
@@ -40,6 +41,7 @@ from majorant.persistence.strict import (
     Form,
     integer_between,
     list_of,
+    mapping_of,
     record,
 )
 from majorant.solvers import Solver
@@ -214,6 +216,29 @@ def _calibration(size: Size) -> Form:
     return Form(write, read)
 
 
+PREPROCESSING = {"fill": mapping_of(FINITE), "categories": mapping_of(list_of(TEXT))}
+
+
+def _preprocessing_node(preprocessing: Preprocessing) -> Any:
+    return {"impute": preprocessing.impute} | {
+        name: form.write(getattr(preprocessing, name)) for name, form in PREPROCESSING.items()
+    }
+
+
+def _read_preprocessing(node: Any, where: str) -> Preprocessing:
+    node = strict.keys(node, where, ["impute", *PREPROCESSING])
+    impute = node["impute"]
+    if isinstance(impute, str):
+        strict.one_of(impute, f"{where}.impute", list(STATISTICS))
+    elif impute is not None:
+        impute = strict.finite(impute, f"{where}.impute")
+    fill, categories = (form.read(node[name], f"{where}.{name}") for name, form in PREPROCESSING.items())
+    for name, texts in categories.items():
+        if not all(low < high for low, high in pairwise(texts)):
+            raise ModelFileError(f"{where}.categories.{strict.shown(name)} must be in order, each once")
+    return Preprocessing(impute, tuple(categories), fill, categories)
+
+
 LABELS = Form(partial(array_node, what="classes_"), _read_labels)
 SIZE = integer_between(1, strict.MAX_ENTRIES)
 
@@ -228,6 +253,7 @@ FORMS: dict[str, Form | Callable[[Size], Form]] = {
     "solver": Form(parameter_node, _read_solver),
     "intercept": lambda size: float_array("intercept_", size.n_rows, ("float64", "float32")),
     "calibration": _calibration,
+    "preprocessing": Form(_preprocessing_node, _read_preprocessing),
     "coefficients": _coefficients,
     "names": _names,
     "strengths": float_array("lambdas_"),

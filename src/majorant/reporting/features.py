@@ -65,8 +65,9 @@ def survey_features(context: ReportContext) -> FeatureSurvey:
         kind = np.dtype(block.dtype).name if sparse or isinstance(block, np.ndarray) else "table"
         storage = f"{'sparse' if sparse else 'dense'} {kind}"
         rows = sp.csr_array(block) if sparse else np.asarray(block)
-        size += rows.shape[0] * rows.shape[1]
-        filled += int(np.count_nonzero(rows.data if isinstance(rows, sp.csr_array) else rows))
+        missing = 0 if sparse else int(np.count_nonzero(rows != rows))
+        size += rows.shape[0] * rows.shape[1] - missing
+        filled += int(np.count_nonzero(rows.data if isinstance(rows, sp.csr_array) else rows)) - missing
         step = step or _step(n_rows, 0 if sparse else context.n_features)
         at = np.arange(-start % step, rows.shape[0], step)
         taken.append(start + at)
