@@ -43,7 +43,7 @@ from majorant.datasets import on_dask
 from majorant.estimators.clusters import cluster_by_problem
 from majorant.rows import MemoryRows, from_blocks
 from majorant.rows.dask import Cluster
-from majorant.rows.threads import work_alone
+from majorant.rows.threads import use_one_thread
 from majorant.solvers.newton.out_of_core import view
 
 PER_BLOCK = 50_000
@@ -142,7 +142,7 @@ def measured_constants(p: int) -> Constants:
     X, y = make(PER_BLOCK, p, 0)
     block = MemoryRows(X, y.astype(float)).blocks[0]
     d = np.full(p + 1, 0.01)
-    with one_thread(), ThreadPoolExecutor(1, initializer=work_alone) as pool:
+    with one_thread(), ThreadPoolExecutor(1, initializer=use_one_thread) as pool:
         of_loss, of_view = (
             min(pool.submit(timed, partial(question, block)).result()[0] for _ in range(5)) / PER_BLOCK
             for question in (lambda block: block.loss(d), partial(view, None, d, d))

@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import majorant
@@ -88,6 +90,25 @@ def test_the_instructions_for_contributors_work(monkeypatch):
     X, y = make_classification(random_state=0)
     model = majorant.SparseSVC("cauchy", lam=0.1, delta=0.05).fit(X, y)
     assert model.converged_
+
+
+def test_the_pipeline_of_the_page_about_data_works(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    ward, age = rng.choice(["east", "north"], 60), rng.standard_normal(60)
+    ill = np.where((ward == "north") + age > 0.5, "ill", "well")
+    patients = pd.DataFrame({"age": age, "ward": ward, "stage": rng.integers(1, 4, 60), "outcome": ill})
+    patients.loc[::7, "age"] = np.nan
+    patients.to_csv("patients.csv", index=False)
+    text = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    section = text.split("## Missing values and categories")[1].split("\n## ")[0]
+    (block,) = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
+    namespace = {}
+    exec(compile(block, "docs/data.md", "exec"), namespace)
+    assert "ward_north" in namespace["used"]
+    new = pd.DataFrame({"age": [np.nan], "ward": ["mars"], "stage": [2]})
+    assert namespace["model"].predict(new)[0] in ("ill", "well")
+    assert "ward_north" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_version_is_stated_once_more_and_agrees():

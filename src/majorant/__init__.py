@@ -6,7 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from majorant.estimators import SparseSVC, SparseSVCCV, lambda_max, sparse_svc_path
+    from majorant.estimators import (
+        SparseSVC,
+        SparseSVCCV,
+        StabilitySelection,
+        lambda_max,
+        sparse_svc_path,
+    )
     from majorant.persistence import load_model, save_model
     from majorant.potentials import Potential
     from majorant.reporting import report
@@ -18,6 +24,7 @@ __version__ = "0.1.0"
 _EXPORTS = {
     "SparseSVC": "majorant.estimators",
     "SparseSVCCV": "majorant.estimators",
+    "StabilitySelection": "majorant.estimators",
     "lambda_max": "majorant.estimators",
     "sparse_svc_path": "majorant.estimators",
     "load_model": "majorant.persistence",
@@ -31,6 +38,7 @@ __all__ = [
     "Solver",
     "SparseSVC",
     "SparseSVCCV",
+    "StabilitySelection",
     "__version__",
     "lambda_max",
     "load_model",

@@ -1,9 +1,10 @@
 """How many threads BLAS may use.
 
-Threads of our own share the rows, and the threads of BLAS disturb them: after every call they spin for
-milliseconds, waiting for another call, on the cores that our threads need (on w8a a pass took 0.77 ms instead
-of 0.40). numpy and scipy each load a BLAS, whose threads also disturb each other. So BLAS is limited to one
-thread while a solver runs, except in factorisations that are large enough to gain from more threads.
+The rows are worked on by threads of our own (`rows/threads.py`), and those of BLAS are in the way: after
+every call they spin for milliseconds in case another call comes, and take the core that another block of rows
+needs (on w8a a pass took 0.77 ms instead of 0.40). Two libraries that each bring a BLAS, numpy and scipy, are
+in each other's way as well. On a machine that is busy with other work, spinning threads wait for each other
+most of the time. So BLAS has one thread while a solver runs.
 
 The number of threads is a setting of the process, so runs are counted: the first one to start sets it, the
 last one to end restores it.
@@ -53,18 +54,3 @@ def one_thread() -> Iterator[None]:
             _runs -= 1
             if _runs == 0:
                 _set(_own)
-
-
-@contextmanager
-def own_threads() -> Iterator[None]:
-    """Inside, BLAS uses as many threads as it would if no solver ran."""
-    with _lock:
-        limited = _runs > 0
-        if limited:
-            _set(_own)
-    try:
-        yield
-    finally:
-        with _lock:
-            if limited and _runs > 0:
-                _set([1] * len(_own))

@@ -25,7 +25,6 @@ import numpy as np
 from scipy.linalg import eigh, eigvalsh, svd
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from majorant.blas import own_threads
 from majorant.linsolve import rounding_level, solve_positive
 from majorant.losses import SquaredHinge
 from majorant.objective import Objective
@@ -124,15 +123,13 @@ class Spectral(Majorant):
         rows = objective.rows
         thin = rows.n_samples < objective.size
         factor = rows.design().T if thin else rows.gram()
-        with own_threads():
-            if thin:
-                self.P, singular, _ = svd(factor, full_matrices=False, check_finite=False)
-                self.eigenvalues = singular**2
-            else:
-                eigenvalues, self.P = eigh(factor, check_finite=False)
-                # Eigenvalues below zero are rounding errors, which made the authors' own runs on w8a
-                # unstable.
-                self.eigenvalues = np.maximum(eigenvalues, 0.0)
+        if thin:
+            self.P, singular, _ = svd(factor, full_matrices=False, check_finite=False)
+            self.eigenvalues = singular**2
+        else:
+            eigenvalues, self.P = eigh(factor, check_finite=False)
+            # Eigenvalues below zero are rounding errors, which made the authors' own runs on w8a unstable.
+            self.eigenvalues = np.maximum(eigenvalues, 0.0)
         self._epsilon = max(1e-12 * float(np.max(self.eigenvalues)), np.finfo(float).tiny)
 
     def sigma(self, theta: Vector) -> float:

@@ -22,6 +22,10 @@ class Status(Enum):
     """The reason why a solver stopped. The value is the message for the user."""
 
     CONVERGED = "Converged: the certificate is within the tolerance."
+    NO_SWAP = (
+        "Converged: no swap of one of the 8 weakest features for one of the 3 best others lowers the "
+        "objective."
+    )
     MAX_ITER = "The iteration limit was reached before the tolerance."
     STALLED = "Rounding leaves no further progress."
     ZERO_TOL = "The solver converged, but zeros as zero_tol asks for cost more than the tolerance."
@@ -33,7 +37,7 @@ class Status(Enum):
     @property
     def converged(self) -> bool:
         """Whether the result satisfies the tolerance."""
-        return self is Status.CONVERGED
+        return self in (Status.CONVERGED, Status.NO_SWAP)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Status, (self.value,)  # skops needs this; pickle would use Enum's own

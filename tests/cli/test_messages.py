@@ -108,8 +108,9 @@ def test_all_columns_with_text_are_named_with_an_option_that_leaves_them_out(com
 
 def test_one_column_with_text_is_named_with_its_place(command):
     said = command("train", "table.csv", "--label", "outcome", "--drop", "name, city", code=1)
-    assert "table.csv:4:10: 'q' in the column 'last, first' is not a number: encode the column" in said
-    assert """leave it out with --drop '"last, first"'""" in said
+    assert "table.csv:4:10: 'q' in the column 'last, first' is not a number" in said
+    assert """make features of categories with --one-hot '"last, first"'""" in said
+    assert """leave the column out with --drop '"last, first"'""" in said
 
 
 def test_python_is_told_of_its_own_argument(command):
@@ -133,7 +134,7 @@ def test_drop_takes_several_columns(command, drop):
 
 
 def test_a_column_without_a_name_can_be_left_out_as_the_message_says(command):
-    Path("odd.csv").write_text(",a,label\n1,2,3\n2,3,4\n")
+    Path("odd.csv").write_text("a,,b,,label\n1,2,3,4,5\n2,3,4,5,6\n")
     said = command("train", "odd.csv", "m", code=1)
     option = re.search(r"(--drop .*)$", said, flags=re.MULTILINE)[1]
     command("train", "odd.csv", "m", *shlex.split(option))
@@ -172,6 +173,6 @@ def test_a_misspelt_class_is_answered_with_the_closest_one(command, words, meant
     ids=lambda words: " ".join(words) if isinstance(words, list) else None,
 )
 def test_a_misspelt_name_is_answered_with_the_closest_one(command, words, meant, memory):
-    command("train", "table.csv", "m", "--label", "outcome", "--drop", 'name,city,"last, first"')
+    command("train", "table.csv", "m", "--label", "outcome", "--drop", 'name,city,"last, first"', "-c", "100")
     Path("renamed.csv").write_text(TABLE.replace("age", "Age"))
     assert f"did you mean {meant!r}?" in command(*words, *memory, code=1)

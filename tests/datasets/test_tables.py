@@ -124,7 +124,7 @@ def test_the_same_bits_as_float(tmp_path_factory, rows):
         ("a,b\n1,2\n", "1", "which column has the labels.*'a', 'b'"),
         ("label,y,a\n1,2,3\n", "1", "the labels may be in any of the columns 'label', 'y'"),
         ("y\n1\n", "1", "no column of features"),
-        (",a,y\n1,2,3\n", "1", r"column 1 has no name.*drop=\[0\]"),
+        ("a,,y\n1,2,3\n", "1", r"column 2 has no name.*drop=\[1\]"),
         ("a,y\n1,2\n3,\"4\n", "3", "a quotation mark is opened and not closed"),
         ("a,y\n1,\"2\"3\n", "2", "not a well-formed table"),
         (b"a,y\n1,\xe9t\xe9\n", "2:3", "not UTF-8"),
@@ -220,7 +220,6 @@ def test_arrow_tables(tmp_path, ending, kind):
         ({"a": [1, 2], "y": [0, None]}, "the label \\(column 'y'\\) of row 2 is missing"),
         ({"a": [1, 2], "y": [0, float("nan")]}, "the column 'y': a label is missing"),
         ({"a": [1, 2], "y": [[1], [2]]}, "the column 'y': labels must be numbers or text"),
-        ({"a": [1, 2], "__index_level_0__": [1, 2], "y": [0, 1]}, "row index of a data frame"),
         ({"a": [1, 2], "b": [0, 1]}, "which column has the labels"),
         ({"a": pa.array([], pa.int64()), "y": pa.array([], pa.int64())}, "no rows"),
     ],
@@ -229,6 +228,44 @@ def test_arrow_tables_that_do_not_fit(tmp_path, columns, message):
     write_table(tmp_path / "t.parquet", pa.table(columns))
     with pytest.raises(DataFileError, match=message):
         read(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize(
+    ("header", "note"),
+    [
+        (",a,y", "column 1, which has no name, is taken for the row index"),
+        ("Unnamed: 0,a,y", "the column 'Unnamed: 0' is taken for the row index"),
+    ],
+)
+def test_the_index_of_a_data_frame_is_left_out(tmp_path, header, note):
+    with pytest.warns(UserWarning, match=f"t.csv: {note} of a data frame, and left out"):
+        data = read_csv(tmp_path, f"{header}\n0,5,1\n1,6,0\n")
+    assert data.X.tolist() == [[5], [6]]
+    assert data.feature_names == ("a",)
+    frame = pd.DataFrame({"a": [5, 6], "y": [0, 1]}, index=[7, 9])
+    frame.to_parquet(tmp_path / "t.parquet")
+    with pytest.warns(UserWarning, match="'__index_level_0__' is taken for the row index"):
+        assert read(tmp_path / "t.parquet").X.tolist() == [[5], [6]]
+
+
+def test_columns_without_a_name_elsewhere_are_no_index(tmp_path):
+    text = "a,Unnamed: 1,y\n1,2,0\n3,4,1\n"
+    assert read_csv(tmp_path, text).feature_names == ("a", "Unnamed: 1")
+    assert read_csv(tmp_path, "a,,,y\n1,,,0\n3,,,1\n", drop=[""]).feature_names == ("a",)
+
+
+def test_truth_values_are_numbers(tmp_path):
+    data = read_csv(tmp_path, "a,b,y\nTrue,1.5,0\nFALSE,2,1\ntrue,x,1\n", drop=["b"])
+    assert data.X.tolist() == [[1], [0], [1]]
+    with pytest.raises(DataFileError, match="3:1: 'yes' in the column 'a' is not a number"):
+        read_csv(tmp_path, "a,y\nTrue,0\nyes,1\n")
+
+
+def test_a_table_without_a_header_names_columns_by_their_numbers(tmp_path):
+    data = read_csv(tmp_path, "1,7,3\n2,8,4\n", header=False, label=1)
+    assert data.feature_names == ("column 0", "column 2")
+    assert data.label == "column 1"
+    assert data.unnamed_columns == 3
 
 
 def test_a_data_frame(tmp_path):
@@ -315,8 +352,13 @@ class _Trap:
 
 def test_nothing_is_unpickled(tmp_path, capsys):
     np.savez(tmp_path / "t.npz", X=X, y=np.array([_Trap(), _Trap()], dtype=object))
-    with pytest.raises(DataFileError, match="not a readable"):
+    with pytest.raises(DataFileError, match=r"Python objects.*not unpickled: save it again after y\.astype"):
         read(tmp_path / "t.npz")
+    np.savez(tmp_path / "t.npz", X=X.astype(object), y=Y)
+    with pytest.raises(DataFileError, match=r"Python objects.*X\.astype\(float\)"):
+        read(tmp_path / "t.npz")
+    np.savez(tmp_path / "t.npz", X=X, y=Y, other=np.array([_Trap()], dtype=object))
+    assert read(tmp_path / "t.npz").y.tolist() == Y.tolist()
     np.save(tmp_path / "t.npy", np.array([_Trap()], dtype=object))
     (tmp_path / "t.npy").rename(tmp_path / "t.npz")
     with pytest.raises(DataFileError, match="one array without a name"):

@@ -160,5 +160,7 @@ def test_a_comma_in_the_first_line_separates(write):
 def test_decimal_commas_are_named(write):
     with pytest.raises(DataFileError, match="2:5: '2,5' in the column 'b' has a decimal comma: write"):
         read(write("decimal.csv", "a;b;label\n1.5;2,5;x\n3,1;4,2;y\n"))
-    with pytest.raises(DataFileError, match="1:3: '5;2' in the column '1' is not a number: if semicolons"):
+    with pytest.raises(
+        DataFileError, match="1:3: '5;2' in the column 'column 1' is not a number: if semicolons"
+    ):
         read(write("bare.csv", "1,5;2,5;x\n3,1;4,2;y\n"), header=False, label=-1)

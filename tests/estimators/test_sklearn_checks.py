@@ -4,7 +4,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
-from majorant import SparseSVC, SparseSVCCV
+from majorant import SparseSVC, SparseSVCCV, StabilitySelection
 from majorant.objective import Objective
 from majorant.potentials import Potential
 from majorant.rows import MemoryRows
@@ -26,6 +26,7 @@ EVERY_DAY = [
     SparseSVC("l1", multi_class="joint"),
     SparseSVCCV("l1", lambdas=4, cv=3),
     SparseSVC("l1", max_features=2),
+    StabilitySelection(SparseSVC("l1"), n_pairs=3, random_state=0),
 ]
 EVERY_OTHER_DAY = [
     *(SparseSVC(penalty, multi_class="joint") for penalty in Potential.registry if penalty != "l1"),

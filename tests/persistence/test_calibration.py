@@ -32,7 +32,7 @@ def test_a_calibration_comes_back_to_the_last_bit(tmp_path, method, classes):
     assert (loaded.calibration_.method, loaded.calibration_.folds) == (method, 5)
     save_model(loaded, tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
-    assert json.loads((tmp_path / "m").read_text())["version"] == 2
+    assert json.loads((tmp_path / "m").read_text())["version"] == 3
 
 
 def test_a_model_without_calibration_has_no_probabilities(tmp_path):

@@ -78,7 +78,7 @@ for _ in range(30):
     NESTED = [NESTED]
 DAMAGE = [
     (0, ("format",), "another", "not a model file of majorant"),
-    (0, ("version",), 3, "of version 3, and majorant .* reads versions 1 to 2: pip install -U majorant"),
+    (0, ("version",), 4, "of version 4, and majorant .* reads versions 1 to 3: pip install -U majorant"),
     (0, ("version",), "1", "version must be an integer"),
     (0, ("version",), True, "version must be an integer"),
     (0, ("sha256",), "00", "its checksum does not fit"),

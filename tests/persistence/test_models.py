@@ -86,6 +86,19 @@ def test_every_way_to_train_classes_comes_back(multi_class, path):
     assert np.array_equal(through_a_file(model, path).decision_function(X), model.decision_function(X))
 
 
+@pytest.mark.parametrize("multi_class", ["ovr", "joint"])
+def test_numbers_of_features_come_back(multi_class, path):
+    X, codes = rows(3)
+    model = SparseSVC(n_features=2, multi_class=multi_class).fit(X, codes)
+    loaded = through_a_file(model, path)
+    assert (loaded.n_features, loaded.status_) == (2, Status.NO_SWAP)
+    model = SparseSVCCV(n_features=[1, 3], cv=3, multi_class=multi_class).fit(X, codes)
+    loaded = through_a_file(model, path)
+    assert loaded.sizes_.tolist() == loaded.cv_results_["n_features"].tolist() == [1, 3]
+    assert loaded.n_features_ == model.n_features_
+    assert not hasattr(loaded, "lambdas_")
+
+
 @pytest.mark.parametrize("solver", all_examples(Solver.registry))
 def test_every_solver_comes_back(solver, path):
     X, codes = rows()
@@ -348,19 +361,23 @@ def test_each_model_has_the_attributes_of_its_origin():
             assert get_fitted(model).keys() == known - {"feature_names_in_", "scale_"}
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
     searched = SparseSVCCV("l1", lambdas=3, standardize=True).fit(frame, codes)
-    known = {name for name, attribute in FITTED.items() if attribute.origins}
+    sizes = {"sizes_", "n_features_", "n_features_best_", "n_features_1se_"}
+    known = {name for name, attribute in FITTED.items() if attribute.origins} - sizes
     assert get_fitted(searched).keys() == known
     assert get_fitted(searched.fit(X, codes)).keys() == known - {"feature_names_in_"}
+    searched.set_params(penalty="hyperbolic", n_features=2).fit(frame, codes)
+    strengths = {name for name in known if FITTED[name].instead}
+    assert get_fitted(searched).keys() == known - strengths | sizes
 
 
 def test_a_new_parameter_and_a_new_attribute_are_declared_once(path, monkeypatch):
     @constrained
     @dataclass(repr=False, eq=False, kw_only=True)
     class Made(SparseSVC):
-        sharpness: int = parameter(3, Interval(Integral, 1, 9, closed="both"), since=3)
+        sharpness: int = parameter(3, Interval(Integral, 1, 9, closed="both"), since=4)
 
     monkeypatch.setitem(ESTIMATORS, "Made", Made)
-    new = Attribute("swiftness_", (Origin.FITTED,), "number", summary=True, since=3)
+    new = Attribute("swiftness_", (Origin.FITTED,), "number", summary=True, since=4)
     monkeypatch.setitem(FITTED, "swiftness_", new)
     X, codes = rows()
     model = Made("l1", lam=0.5, sharpness=5).fit(X, codes)
@@ -370,7 +387,7 @@ def test_a_new_parameter_and_a_new_attribute_are_declared_once(path, monkeypatch
     assert repr(clone(loaded)) == "Made(lam=0.5, penalty='l1', sharpness=5)"
     assert Model(loaded).summary["swiftness"] == 2.5
     document = json.loads(path.read_bytes())
-    assert document["version"] == 3
+    assert document["version"] == 4
     document["params"]["sharpness"] = 10
     document["sha256"] = checksum(document)
     with pytest.raises(ModelFileError, match="The 'sharpness' parameter of Made must be"):
@@ -384,8 +401,8 @@ def test_a_new_parameter_and_a_new_attribute_are_declared_once(path, monkeypatch
     document["sha256"] = checksum(document)
     with pytest.raises(ModelFileError, match="params has 'sharpness', which is unknown"):
         model_of(document)
-    document["version"] = 4
-    with pytest.raises(ModelFileError, match=r"of version 4, and majorant .* reads versions 1 to 3"):
+    document["version"] = 5
+    with pytest.raises(ModelFileError, match=r"of version 5, and majorant .* reads versions 1 to 4"):
         model_of(document)
 
 
@@ -595,6 +612,10 @@ GOLDEN_DECISIONS = {
         [0, 1, 0],
         [-0.006520715231193543, 0.022562571192125607, -0.0013066934611622532],
     ),
+    "version3-sizes": (
+        ["spam", "spam", "spam"],
+        [0.21479495698492235, 2.4940216368570867, 0.7846016269529634],
+    ),
     "version2-standardized": (
         ["spam", "news", "spam"],
         [0.8765161075772433, -1.7560943947742549, 0.11346473454430869],
@@ -602,6 +623,10 @@ GOLDEN_DECISIONS = {
     "version2-calibrated": (
         ["ham", "ham", "spam"],
         [-0.34474067750288934, -0.805235164474926, 0.38552176891701523],
+    ),
+    "version3-preprocessing": (
+        ["ham", "spam", "spam"],
+        [-0.44648398059416905, 1.526720052540361, 0.23234415475323422],
     ),
 }
 
@@ -625,7 +650,7 @@ def test_files_of_every_version_load_for_ever(file, path, monkeypatch):
         assert path.read_bytes() == file.read_bytes()
         return
     later = {name: again["params"].pop(name) for name in again["params"].keys() - written["params"].keys()}
-    assert later.items() <= {"standardize": False, "max_features": None}.items()
+    assert later.items() <= {"standardize": False, "max_features": None, "n_features": None}.items()
     if written["fitted"].get("solver_") == {"joint": "newton"}:  # a solver that is "newton" itself by now
         assert again["fitted"].pop("solver_") == {
             "solver": {"name": "newton", "settings": {"gram_features": 1000}}

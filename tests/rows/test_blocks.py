@@ -236,9 +236,6 @@ def test_blas_gets_its_threads_back():
         with blas.one_thread():
             assert set(numbers()) == {1}
         assert set(numbers()) == {1}
-        with blas.own_threads():
-            assert numbers() == before
-        assert set(numbers()) == {1}
     assert numbers() == before
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from majorant.cli.choices import one_of, strictly_between
 from majorant.cli.help import DATA, LARGE_DATA, MODEL, OUTPUT
+
+if TYPE_CHECKING:
+    from majorant.datasets import Preprocessing
 
 DataArgument = Annotated[
     str,
@@ -66,9 +70,34 @@ Ratio = Annotated[
 ]
 
 
+NFeatures = Annotated[
+    int | None,
+    typer.Option(
+        "--n-features",
+        min=1,
+        help="Search for the best features of this number; path and cv: of 1 to this number.",
+        show_default=False,
+        rich_help_panel=MODEL,
+    ),
+]
+
+
+def refuse_memory(n_features: int | None, memory: str | None) -> None:
+    """Refuse a search for features in rows that are read block by block."""
+    if n_features is not None and memory is not None:
+        raise typer.BadParameter(
+            "needs all rows in memory: leave out --memory, or use --max-features", param_hint="--n-features"
+        )
+
+
 def in_quotation_marks(name: str) -> str:
     """A name of a column as `--drop` takes it whatever characters it has."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def split_names(words: Iterable[str]) -> list[str]:
+    """The names of columns in words such as a,b; a name with a comma is in quotation marks."""
+    return [name.strip() for name in chain.from_iterable(csv.reader(words))]
 
 
 def _formats() -> Iterable[str]:
@@ -126,14 +155,65 @@ class DataOptions:
 
     @property
     def reader_options(self) -> dict[str, Any]:
-        """The same for `majorant.datasets.read` and `open_source`."""
+        """The same for the readers, but for the format."""
         return {
             "label": self.column(self.label),
-            "drop": [self.column(name.strip()) for name in chain.from_iterable(csv.reader(self.drop))],
-            "format": self.format,
+            "drop": list(map(self.column, split_names(self.drop))),
             "header": not self.no_header,
             "zero_based": self.zero_based,
         }
+
+
+def _imputation(word: str | None) -> str | None:
+    """The callback of `--impute`."""
+    if word in (None, "median", "mean", "constant"):
+        return word
+    try:
+        if math.isfinite(float(word)):
+            return word
+    except ValueError:
+        pass
+    raise typer.BadParameter(f"{word!r} is none of median, mean, constant (0), and a number")
+
+
+@dataclass(frozen=True)
+class PreprocessingOptions:
+    """How the columns of a table become features; a model remembers."""
+
+    impute: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="Fill in missing values of a table: the median or mean of the column in training, constant "
+            "(0), or a number. The model remembers.",
+            callback=_imputation,
+            rich_help_panel=DATA,
+        ),
+    ] = None
+    one_hot: Annotated[
+        list[str],
+        typer.Option(
+            "--one-hot",
+            metavar="COLUMN",
+            help="Columns of categories: a,b. Each category is a feature of 0 and 1, e.g. a=red. The model "
+            "remembers.",
+            rich_help_panel=DATA,
+        ),
+    ] = field(default_factory=list)
+
+    def preprocessing(self, reading: DataOptions) -> Preprocessing | None:
+        """The same for the readers, if anything is to be done."""
+        if self == PreprocessingOptions():
+            return None
+        from majorant.datasets import Preprocessing
+        from majorant.datasets.options import column_name
+
+        columns = [reading.column(name) for name in split_names(self.one_hot)]
+        names = [column_name(name) if isinstance(name, int) else str(name) for name in columns]
+        known = self.impute in (None, "median", "mean")
+        return Preprocessing(
+            self.impute if known else 0.0 if self.impute == "constant" else float(self.impute or 0), names
+        )
 
 
 @dataclass(frozen=True)

@@ -59,4 +59,6 @@ def _with_fixed_strength(estimator: Estimator) -> Any:
         return estimator
     shared = declared(SparseSVC).keys() & declared(SparseSVCCV).keys()
     parameters = {name: getattr(estimator, name) for name in shared} | {"verbose": 0, "max_features": None}
+    if estimator.n_features is not None:
+        return SparseSVC(**(parameters | {"n_features": estimator.n_features_}))
     return SparseSVC(**parameters, lam=estimator.lam_)

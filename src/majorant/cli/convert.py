@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from majorant.cli.arguments import DataOptions, Force
+from majorant.cli.arguments import DataOptions, Force, PreprocessingOptions
 from majorant.cli.choices import one_of
 from majorant.cli.data import open_data
 from majorant.cli.grouped import grouped
@@ -58,6 +58,7 @@ def convert(
     ] = None,
     force: Force = False,
     reading: DataOptions,
+    preparing: PreprocessingOptions,
     answering: OutputOptions,
 ) -> None:
     """Convert a model: ours, LIBLINEAR's, ONNX; or data, to LIBSVM.
@@ -82,12 +83,18 @@ def convert(
     if kind is None:
         import numpy as np
 
-        X, found, _ = open_data(source, reading, output).training_rows
+        data = open_data(source, reading, output, preprocessing=preparing.preprocessing(reading))
+        X, found, _ = data.training_rows
         y = np.asarray(found)
         if number or y.dtype.kind not in "biuf":
             labels, codes = np.unique(y, return_inverse=True)
             y = np.array(_numbered(labels.tolist(), number or (), output))[codes]
         FORMATS[to].write(target, X, y, overwrite=force)
+        if data.preprocessing is not None and data.preprocessing.one_hot:
+            output.warn(
+                f"the {data.n_features:,} features of {target} are those of the categories in {source}: "
+                "another file with other categories gets other features"
+            )
     else:
         model = Model.read(Path(source))
         model.warn_if_interrupted(output)
@@ -157,7 +164,10 @@ def _write_model(
     model: Model, target: Path, to: str, words: Sequence[str], output: Output, *, force: bool
 ) -> None:
     from majorant.persistence import save_model, to_liblinear, to_onnx
+    from majorant.persistence.store import refuse_preprocessing
 
+    if to != "majorant":
+        refuse_preprocessing(model.named, to)
     if to == "majorant":
         save_model(model.named, target, provenance=model.origin, overwrite=force)
     elif to == "liblinear":

@@ -12,8 +12,11 @@ from majorant.cli.arguments import (
     Memory,
     ModelOptions,
     ModelToWrite,
+    NFeatures,
     Points,
+    PreprocessingOptions,
     Ratio,
+    refuse_memory,
 )
 from majorant.cli.choices import one_of
 from majorant.cli.fitting import PenaltyOptions
@@ -39,12 +42,13 @@ def cv(
         str,
         typer.Option(
             metavar="RULE",
-            help="best, or 1se: the strongest within a standard error of it.",
+            help="best, or 1se: the strongest (the fewest features) within a standard error of it.",
             callback=one_of(("best", "1se")),
             rich_help_panel=MODEL,
         ),
     ] = "best",
     scoring: Scoring = "accuracy",
+    n_features: NFeatures = None,
     max_features: Annotated[
         int | None,
         typer.Option(min=1, help="The largest number of features of the model.", rich_help_panel=MODEL),
@@ -53,14 +57,17 @@ def cv(
     memory: Memory = None,
     writing: ModelOptions,
     reading: DataOptions,
+    preparing: PreprocessingOptions,
     answering: OutputOptions,
 ) -> None:
-    """Train with the best strength by cross-validation.
+    """Train with the best strength, or the best number of features, by cross-validation.
 
     $ majorant cv a1a chosen.model --penalty l1 --selection 1se
     $ majorant cv a1a --scoring roc_auc --folds 10 --points 30
+    $ majorant cv a1a --n-features 30 --selection 1se
     """
     output = Output(answering)
+    refuse_memory(n_features, memory)
     fitting.check()
     target = checked_outputs(data, model, writing)
     from majorant import SparseSVCCV
@@ -71,12 +78,13 @@ def cv(
         "ratio": ratio,
         "selection": selection,
         "scoring": scoring,
+        "n_features": n_features,
         "max_features": max_features,
         "cv": FoldsByPlace(folds, fitting.seed) if memory is None else folds,  # the same rows in each
         "verbose": int(answering.talkative),
     }
     fitting.check_parameters(SparseSVCCV, parameters)
-    job = Job.prepare(data, target, writing, reading, output, memory=memory)
+    job = Job.prepare(data, target, writing, reading, preparing, output, memory=memory)
     check_score(scoring, job.data.labels)
     estimator = SparseSVCCV(**parameters, **fitting.parameters(job.data.labels))
     interrupted = job.fit(estimator, output)
@@ -85,13 +93,21 @@ def cv(
 
 
 def _say(estimator: Any, scoring: str, output: Output) -> None:
-    output.answer(
-        f"Cross-validated {scoring} {estimator.best_score_:.4g} at lam {estimator.lam_:.4g} "
-        f"(best: {estimator.lam_best_:.4g}, one standard error: {estimator.lam_1se_:.4g})"
-    )
-    output.facts |= {
-        "score": estimator.best_score_,
-        "lam_best": estimator.lam_best_,
-        "lam_1se": estimator.lam_1se_,
-        "cv_results": estimator.cv_results_,
-    }
+    score = f"Cross-validated {scoring} {estimator.best_score_:.4g}"
+    if estimator.n_features is not None:
+        best, within = estimator.n_features_best_, estimator.n_features_1se_
+        output.answer(
+            f"{score} with {estimator.n_features_} features (best: {best}, one standard error: {within})"
+        )
+        choice = {
+            "n_features_chosen": estimator.n_features_,
+            "n_features_best": best,
+            "n_features_1se": within,
+        }
+    else:
+        best, within = estimator.lam_best_, estimator.lam_1se_
+        output.answer(
+            f"{score} at lam {estimator.lam_:.4g} (best: {best:.4g}, one standard error: {within:.4g})"
+        )
+        choice = {"lam_best": best, "lam_1se": within}
+    output.facts |= {"score": estimator.best_score_, **choice, "cv_results": estimator.cv_results_}

@@ -18,6 +18,7 @@ import typer
 
 from majorant.cli.arguments import DataOptions
 from majorant.cli.choices import refuse_missing
+from majorant.cli.columns import TrainedColumns
 from majorant.cli.output import Output
 from majorant.errors import MajorantError
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from majorant.cli.models import Model
-    from majorant.datasets import Source
+    from majorant.datasets import Preprocessing, Source
     from majorant.rows import RawBlock
     from majorant.rows.sources import Tally
 
@@ -49,6 +50,24 @@ class CommandData:
     def label(self) -> str | None:
         """The name of the column that the labels come from, where it has a name."""
         return self.blocks.label
+
+    @property
+    def preprocessing(self) -> Preprocessing | None:
+        """How the columns of a table have become features, if that was asked for."""
+        found: Preprocessing | None = self.blocks.preprocessing
+        return found
+
+    @property
+    def unnamed_columns(self) -> int | None:
+        """How many columns a table without a header has."""
+        return self.blocks.unnamed_columns
+
+    @property
+    def columns(self) -> TrainedColumns | None:
+        """The columns as a model that is trained on them will know them."""
+        if self.feature_names is None:
+            return None
+        return TrainedColumns(self.feature_names, self.label, self.preprocessing, self.unnamed_columns)
 
     @property
     def sha256(self) -> str | None:
@@ -126,7 +145,7 @@ class CommandData:
         """
         there, known = self.feature_names, model.feature_names
         if there is not None and known is not None:
-            return self._columns_by_name(there, known, output)
+            return self._columns_by_name(there, known, model, output)
         n_there, n_known = self.n_features, model.n_features
         if n_there == n_known:
             return self
@@ -148,17 +167,24 @@ class CommandData:
             lambda X: sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], n_known)), n_known
         )
 
-    def _columns_by_name(self, there: tuple[str, ...], known: tuple[str, ...], output: Output) -> CommandData:
-        position = {name: j for j, name in enumerate(there)}
-        missing = [name for name in known if name not in position]
+    def _columns_by_name(
+        self, there: tuple[str, ...], known: tuple[str, ...], model: Model, output: Output
+    ) -> CommandData:
+        missing = sorted(set(known) - set(there), key=known.index)
         if missing:
             others = f" (and {len(missing) - 1} other features)" if len(missing) > 1 else ""
             raise MajorantError(f"{self.source} has no column {missing[0]!r}{others}, which the model uses")
         extra = len(there) - len(known)
         if extra:
             output.say(f"{extra} column{'s' if extra > 1 else ''} unknown to the model left out")
-        if there == known:
+        return self.features_of(model)
+
+    def features_of(self, model: Model) -> CommandData:
+        """The features of a model by name, if these have names, which are all there."""
+        there, known = self.feature_names, model.feature_names
+        if there is None or known is None or there == known:
             return self
+        position = {name: j for j, name in enumerate(there)}
         columns = [position[name] for name in known]
         return self.transformed(lambda X: X[:, columns], len(known), known)
 
@@ -171,7 +197,8 @@ def open_data(
     memory: str | None = None,
     labelled: bool | None = True,
     what: str = "data",
-    model: Model | None = None,
+    trained: TrainedColumns | None = None,
+    preprocessing: Preprocessing | None = None,
 ) -> CommandData:
     """Open the data and say what they are; for a model, the columns that it was trained with.
 
@@ -180,10 +207,10 @@ def open_data(
     from majorant.datasets import REGISTRY
 
     named = source in REGISTRY and not Path(source).exists()
-    if named and options != DataOptions():
+    if named and (options != DataOptions() or preprocessing is not None):
         raise typer.BadParameter(
             f"{source!r} is a data set known by name, and it is known how to read it: leave out --label, "
-            "--drop, --format, --no-header and --zero-based"
+            "--drop, --format, --no-header, --zero-based, --impute and --one-hot"
         )
     if not named:
         refuse_missing(source, REGISTRY)
@@ -191,8 +218,13 @@ def open_data(
         if named:
             blocks = _known_by_name(source, memory, output)
         else:
-            known = {} if model is None else remembered(model, source, options)
-            blocks = _opened(source, memory, labelled=labelled, **options.reader_options | known)
+            known: dict[str, Any] = {"preprocessing": preprocessing}
+            if trained is not None and trained.are_in(source, options):
+                options = trained.reading(options)
+                known = trained.reader_options
+                if options.label is not None:
+                    known.pop("label", None)
+            blocks = _opened(source, memory, options, {"labelled": labelled} | known)
         data = CommandData(source, blocks, in_memory=memory is None)
         n_rows, counts = data.n_rows, data.counts
     output.facts[what] = {
@@ -202,6 +234,8 @@ def open_data(
         "n_features": data.n_features,
     }
     output.say(f"{source}: {n_rows:,} rows × {data.n_features:,} features, {_classes(counts)}")
+    for note in blocks.notes:
+        output.warn(f"{source}: {note}")
     if not data.in_memory:
         output.facts[what]["blocks"] = blocks.n_blocks
     return data
@@ -217,18 +251,22 @@ def _known_by_name(name: str, memory: str | None, output: Output) -> Source:
     return open_source(find(name, progress=progress), features=REGISTRY[name].n_features, memory=memory)
 
 
-def _opened(source: str, memory: str | None, **options: Any) -> Source:
-    from majorant.datasets import open_source, read
+def _opened(source: str, memory: str | None, options: DataOptions, known: dict[str, Any]) -> Source:
+    from majorant.datasets.options import ReadOptions
+    from majorant.datasets.readers import read_file
+    from majorant.datasets.sources import BlockSize, open_files
     from majorant.datasets.sources.blocks import DataSource
+    from majorant.rows.sources import n_bytes
 
     if memory is not None and Path(source).is_fifo():
         raise MajorantError(
             f"{source}: a pipe can be read only once, and with --memory every pass reads the data: write "
             "them to a file first, or pass them as standard input (-)"
         )
+    reading = ReadOptions(**options.reader_options | known)
     if memory is None:
-        return DataSource(read(source, **options))
-    return open_source(source, memory=memory, **options)
+        return DataSource(read_file(source, options.format, reading))
+    return open_files(source, options.format, reading, BlockSize(None, None, n_bytes(memory)))
 
 
 def names_of_rows(source: str, column: str, options: DataOptions) -> list[str]:
@@ -246,7 +284,7 @@ def names_of_rows(source: str, column: str, options: DataOptions) -> list[str]:
     refuse_missing(source, REGISTRY)
     name = options.column(column)
     assert name is not None
-    return read_column(source, name, format=options.reader_options["format"], header=not options.no_header)
+    return read_column(source, name, format=options.format, header=not options.no_header)
 
 
 def _classes(counts: dict[Any, int]) -> str:
@@ -255,18 +293,3 @@ def _classes(counts: dict[Any, int]) -> str:
     if len(counts) > 6:
         return f"{len(counts)} classes"
     return ", ".join(f"{count:,} of class {label}" for label, count in counts.items())
-
-
-def remembered(model: Model, source: str, options: DataOptions) -> dict[str, Any]:
-    """What a model knows of the columns of a table: which are features, and which was the label."""
-    from majorant.datasets.formats import FORMATS, format_by_name
-
-    if model.feature_names is None or options.no_header:
-        return {}
-    if not FORMATS[options.format or format_by_name(source)].table:
-        return {}
-    known: dict[str, Any] = {"columns": model.feature_names}
-    label = None if model.origin is None else model.origin.label_column
-    if options.label is None and label is not None and label not in model.feature_names:
-        known["label"] = label
-    return known

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from majorant.cli.arguments import ModelToRead
+from majorant.cli.arguments import Force, ModelToRead
 from majorant.cli.grouped import grouped
 from majorant.cli.help import OUTPUT
-from majorant.cli.models import Model
+from majorant.cli.models import Model, penalty_name
 from majorant.cli.output import Output, OutputOptions
+from majorant.cli.writing import STDOUT, check_output, csv_line
 
 # More classes than this have no column each.
 WIDE = 6
@@ -20,26 +22,45 @@ WIDE = 6
 @grouped
 def inspect(
     model: ModelToRead,
+    out: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="OUT", help="A CSV file for the coefficients of all features in use.", show_default=False
+        ),
+    ] = None,
     *,
     top: Annotated[
         int, typer.Option(min=0, help="How many features to list, the largest first.", rich_help_panel=OUTPUT)
     ] = 20,
+    csv: Annotated[
+        bool,
+        typer.Option(
+            "--csv", help="Print the coefficients as CSV, and nothing else.", rich_help_panel=OUTPUT
+        ),
+    ] = False,
+    force: Force = False,
     answering: OutputOptions,
 ) -> None:
     """Show what a model file holds, and where it came from.
 
     $ majorant inspect a1a.model --top 5
-    $ majorant inspect - --json < a1a.model
+    $ majorant inspect a1a.model coefficients.csv
     """
     output = Output(answering)
+    if out == STDOUT:
+        out, csv = None, True
+    if out is not None:
+        check_output(out, model, force=force)
     known = Model.read(model)
-    origin = {} if known.origin is None else known.origin.facts()
     known.warn_if_interrupted(output)
-    lines = _facts(known) | origin
+    features = _features(known)
+    if csv and out is None and not answering.json:
+        typer.echo(_csv(known, features), nl=False)
+        return
+    lines = _facts(known) | known.told
     width = max(map(len, lines))
     for name, value in lines.items():
         output.answer(f"{name:<{width}}  {value}")
-    features = _features(known)
     if top and features:
         output.answer("")
         _table(known, features[:top], output)
@@ -52,11 +73,21 @@ def inspect(
     coefficients = [
         {"feature": feature.name, "values": feature.values}
         | ({} if known.deviations is None else {"effect": feature.effect})
+        | ({} if feature.share_of_folds is None else {"share_of_folds": feature.share_of_folds})
         for feature in features
     ]
+    if out is not None:
+        from majorant.files import atomic_write
+
+        with atomic_write(out, overwrite=force) as file:
+            file.write(_csv(known, features).encode())
+        output.facts["csv"] = str(out)
+        output.say(f"Coefficients written to {out}")
     if known.calibration is not None:
         output.facts["calibration"] = vars(known.calibration)
-    output.finish(**known.summary, coefficients=coefficients, provenance=origin)
+    if known.preprocessing is not None:
+        output.facts["preprocessing"] = vars(known.preprocessing)
+    output.finish(**known.summary, coefficients=coefficients, provenance=known.told)
 
 
 class Feature(NamedTuple):
@@ -67,6 +98,21 @@ class Feature(NamedTuple):
     """Its coefficients, class by class."""
     effect: float
     """The largest of them, per standard deviation of the feature where that is known."""
+    share_of_folds: float | None
+    """Of a cross-validation, in what share of the folds the feature is used."""
+
+
+def _csv(model: Model, features: list[Feature]) -> str:
+    """The table of `coef_frame`."""
+    labels = model.estimator.classes_.tolist()
+    header = ["feature", *(["coefficient"] if len(labels) == 2 else labels)]
+    scaled, searched = model.deviations is not None, hasattr(model.estimator, "selection_frequency_")
+    header += ["effect"] * scaled + ["share_of_folds"] * searched
+    rows = [
+        [feature.name, *feature.values, *[feature.effect] * scaled, *[feature.share_of_folds] * searched]
+        for feature in features
+    ]
+    return "".join(map(csv_line, [header, *rows]))
 
 
 def _table(model: Model, features: list[Feature], output: Output) -> None:
@@ -96,13 +142,13 @@ def _facts(model: Model) -> dict[str, str]:
     from majorant.estimators.advice import interruption
 
     estimator, facts = model.estimator, model.summary
-    penalty = str(estimator.penalty)
+    penalty = name = penalty_name(estimator)
     if math.isfinite(estimator.lam_):  # of an imported model it is not known
         penalty += f", lam {estimator.lam_:.6g}"
-    if estimator.penalty in ("hyperbolic", "welsch"):
+    if name in ("hyperbolic", "welsch"):
         from majorant.potentials import Potential
 
-        default = Potential.registry[estimator.penalty].default_delta
+        default = Potential.registry[name].default_delta
         penalty += f", delta {default if estimator.delta is None else estimator.delta:g}"
     if estimator.eta:
         penalty += f", eta {estimator.eta:g}"
@@ -131,17 +177,11 @@ def _facts(model: Model) -> dict[str, str]:
 
 def _features(model: Model) -> list[Feature]:
     """Every feature in use, the largest effect first."""
-    import numpy as np
-    import scipy.sparse as sp
+    from majorant.estimators.coef_norms import features_in_use
 
-    coef, support = model.estimator.coef_, model.estimator.support_
-    used = coef[:, support].toarray() if sp.issparse(coef) else coef[:, support]
-    effects = np.abs(used).max(axis=0, initial=0.0)
-    if model.deviations is not None:
-        effects = effects * model.deviations[support]
-    order = np.argsort(-effects, kind="stable")
-    names, largest = model.names, effects[order].tolist()
-    return [
-        Feature(names[j], values, effect)
-        for j, values, effect in zip(support[order].tolist(), used[:, order].T.tolist(), largest, strict=True)
-    ]
+    estimator, names = model.estimator, model.names
+    features, coefficients, effects = features_in_use(estimator.coef_, estimator.support_, model.deviations)
+    shares = getattr(estimator, "selection_frequency_", None)
+    shares = [None] * len(features) if shares is None else shares[features].tolist()
+    columns = (features.tolist(), coefficients.tolist(), effects.tolist(), shares)
+    return [Feature(names[j], *values) for j, *values in zip(*columns, strict=True)]

@@ -19,6 +19,7 @@ OPTIONS = {
     "max_iter": "--max-iter",
     "memory": "--memory",
     "multi_class": "--multi-class",
+    "n_features": "--n-features",
     "n_jobs": "--jobs",
     "penalty": "--penalty",
     "random_state": "--seed",
@@ -33,7 +34,9 @@ OPTIONS = {
 # Arguments that are no English words: these are named without a value as well.
 BARE = [*(name for name in OPTIONS if "_" in name), "tol"]
 
-_IN_PYTHON_AND_HERE = re.compile(r"\b(?:label|drop|header)=[^\n]*? \((--[^\n]*?)\)(?=[\s,.;:]|$)")
+_IN_PYTHON_AND_HERE = re.compile(
+    r"\b(?:label|drop|header|preprocessing)=[^\n]*? \((--[^\n]*?)\)(?=[\s,.;:]|$)"
+)
 _INVALID = re.compile(r"^The '(\w+)' parameter of \w+ ")
 _ASSIGNED = re.compile(rf"(?<![\w'\"./-])({'|'.join(OPTIONS)})=(?:'([^']*)'|([^\s,;:)]*[^\s,;:.)]))")
 _OF_DATA = re.compile(r"(?<![\w'\"./-])(label|drop|format|memory)= ?")

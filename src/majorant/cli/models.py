@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import typer
 
 from majorant.cli.choices import refuse_missing
+from majorant.cli.columns import TrainedColumns
 from majorant.errors import MajorantError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from majorant.cli.data import CommandData
     from majorant.cli.output import Output
+    from majorant.datasets import Preprocessing
     from majorant.estimators import SparseSVC, SparseSVCCV
     from majorant.estimators.calibration import Calibration
     from majorant.persistence import Provenance
@@ -45,12 +47,14 @@ class Model:
         self.feature_names: tuple[str, ...] | None = None if names is None else tuple(map(str, names))
 
     @classmethod
-    def trained(cls, estimator: Estimator, feature_names: tuple[str, ...] | None) -> Model:
-        """A model that was trained on features of these names."""
-        if feature_names is not None:
+    def trained(cls, estimator: Estimator, data: CommandData) -> Model:
+        """A model that was trained on these data."""
+        if data.feature_names is not None:
             import numpy as np
 
-            estimator.feature_names_in_ = np.array(feature_names, dtype=object)
+            estimator.feature_names_in_ = np.array(data.feature_names, dtype=object)
+        if data.preprocessing is not None:
+            estimator.preprocessing_ = data.preprocessing
         return cls(estimator)
 
     @classmethod
@@ -65,6 +69,39 @@ class Model:
         from majorant.persistence.store import load_described
 
         return cls(*load_described(path))
+
+    @property
+    def preprocessing(self) -> Preprocessing | None:
+        """How the columns of a table become features, if the model remembers that."""
+        return getattr(self.estimator, "preprocessing_", None)
+
+    @property
+    def told(self) -> dict[str, str]:
+        """Where the model comes from and what it does with the columns of a table, as far as is known."""
+        facts = {} if self.origin is None else self.origin.facts()
+        return facts if self.preprocessing is None else facts | self.preprocessing.facts()
+
+    @property
+    def columns(self) -> TrainedColumns | None:
+        """The columns that the model was trained with, if they have names."""
+        if self.feature_names is None:
+            return None
+        origin = (
+            (None, None) if self.origin is None else (self.origin.label_column, self.origin.unnamed_columns)
+        )
+        return TrainedColumns(self.feature_names, origin[0], self.preprocessing, origin[1])
+
+    def narrowed(self) -> Model:
+        """The model with the features alone that it uses: it predicts the same from their columns."""
+        import numpy as np
+
+        support = self.estimator.support_
+        narrow = copy(self.named)
+        narrow.coef_ = narrow.coef_[:, support]
+        narrow.support_, narrow.n_features_in_ = np.arange(len(support)), len(support)
+        narrow.feature_names_in_ = narrow.feature_names_in_[support]
+        narrow.__dict__.pop("scale_", None)
+        return Model(narrow, self.origin)
 
     @property
     def n_features(self) -> int:
@@ -83,7 +120,7 @@ class Model:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The labels of these rows."""
-        return self.estimator.predict(X)
+        return self.decide(self.scores(X))
 
     def decide(self, scores: NDArray[Any]) -> NDArray[Any]:
         """The labels that follow from values of the decision function."""
@@ -91,6 +128,8 @@ class Model:
 
     def scores(self, X: Any) -> NDArray[Any]:
         """The values of the decision function."""
+        if not self.n_features:  # narrowed, and without a feature
+            return self.estimator._scores(X)
         return self.estimator.decision_function(X)
 
     def right(self, X: Any, y: NDArray[Any]) -> int:
@@ -157,7 +196,7 @@ class Model:
 
         names = self.names
         facts = {
-            "penalty": str(self.estimator.penalty),
+            "penalty": penalty_name(self.estimator),
             "lam": self.estimator.lam_,
             "classes": self.estimator.classes_,
             "n_features": self.n_features,
@@ -168,6 +207,13 @@ class Model:
         told = [name for name, attribute in FITTED.items() if attribute.summary and name in known]
         facts |= {name.removesuffix("_"): known[name] for name in told}
         return facts | ({"status": known["status_"].value} if "status_" in known else {})
+
+
+def penalty_name(estimator: Any) -> str:
+    """The penalty of a model: with a number of features, the ridge that shrinks them."""
+    if estimator.n_features is not None and estimator.penalty == "hyperbolic":
+        return "l2"
+    return str(estimator.penalty)
 
 
 def counted_name(j: int) -> str:

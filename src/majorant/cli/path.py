@@ -10,7 +10,17 @@ from typing import Annotated, Any
 
 import typer
 
-from majorant.cli.arguments import DataArgument, DataOptions, Force, Memory, Points, Ratio
+from majorant.cli.arguments import (
+    DataArgument,
+    DataOptions,
+    Force,
+    Memory,
+    NFeatures,
+    Points,
+    PreprocessingOptions,
+    Ratio,
+    refuse_memory,
+)
 from majorant.cli.data import open_data
 from majorant.cli.fitting import PenaltyOptions
 from majorant.cli.grouped import grouped
@@ -33,6 +43,7 @@ def path(
     *,
     points: Points = 20,
     ratio: Ratio = 1e-3,
+    n_features: NFeatures = None,
     max_features: Annotated[
         int | None, typer.Option(min=1, help="End before a model with more features.", rich_help_panel=MODEL)
     ] = None,
@@ -40,32 +51,36 @@ def path(
     memory: Memory = None,
     force: Force = False,
     reading: DataOptions,
+    preparing: PreprocessingOptions,
     answering: OutputOptions,
 ) -> None:
-    """Train a model for every strength of a path.
+    """Train a model for every strength of a path, or for every number of features.
 
     $ majorant path a1a coefficients.csv --penalty l1 --points 20
     $ majorant path patients.csv --label outcome --max-features 10
+    $ majorant path patients.csv --label outcome --n-features 10
     """
     output = Output(answering)
+    refuse_memory(n_features, memory)
     fitting.check()
     if out is not None:
         check_output(out, data, force=force)
     from majorant import SparseSVC, sparse_svc_path
 
-    fitting.check_parameters(SparseSVC, {"max_features": max_features})
-    rows = open_data(data, reading, output, memory=memory)
+    fitting.check_parameters(SparseSVC, {"n_features": n_features, "max_features": max_features})
+    rows = open_data(data, reading, output, memory=memory, preprocessing=preparing.preprocessing(reading))
     X, y, _ = rows.training_rows
     with timed_passes(rows, output), output.relayed_warnings():
         estimators = sparse_svc_path(
-            X, y, lambdas=points, ratio=ratio, max_features=max_features, verbose=int(answering.talkative),
-            **fitting.parameters(rows.labels),
+            X, y, lambdas=points, ratio=ratio, n_features=n_features, max_features=max_features,
+            verbose=int(answering.talkative), **fitting.parameters(rows.labels),
         ).models  # fmt: skip
-    models = [Model.trained(estimator, rows.feature_names) for estimator in estimators]
+    models = [Model.trained(estimator, rows) for estimator in estimators]
     right = [count / rows.n_rows for count in rows.right(models)]
     facts = [_facts(model, share) for model, share in zip(models, right, strict=True)]
     header = ["lam", "features", "objective", "gap", "training accuracy"]
-    output.table(header, [_row(fact) for fact in facts], right=range(5))
+    left_out = 0 if n_features is None else 1  # the strength, if the number of features is what differs
+    output.table(header[left_out:], [_row(fact)[left_out:] for fact in facts], right=range(5 - left_out))
     if out is not None:
         write_or_rescue(out, partial(_write, models, force=force))
         output.facts["coefficients"] = str(out)
@@ -97,7 +112,7 @@ def _row(fact: dict[str, Any]) -> list[str]:
 
 
 def _write(models: list[Model], out: Path, *, force: bool) -> None:
-    """A row per model and class: λ, class, intercept, and the features that any model uses."""
+    """A row per model and class: λ or the number of features, class, intercept, and all features in use."""
     import numpy as np
 
     from majorant.files import atomic_write
@@ -106,13 +121,15 @@ def _write(models: list[Model], out: Path, *, force: bool) -> None:
     names = models[0].names
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["lam", "class", "intercept", *(names[j] for j in used)])
+    by_size = models[0].estimator.n_features is not None
+    writer.writerow(["n_features" if by_size else "lam", "class", "intercept", *(names[j] for j in used)])
     for model in models:
         estimator = model.estimator
         labels = estimator.classes_.tolist()
         coef = estimator.coef_[:, used].toarray().tolist()
         positive = labels if len(labels) > 2 else labels[1:]
         for label, intercept, row in zip(positive, estimator.intercept_.tolist(), coef, strict=True):
-            writer.writerow([repr(estimator.lam_), label, repr(intercept), *map(repr, row)])
+            place = estimator.n_features if by_size else estimator.lam_
+            writer.writerow([repr(place), label, repr(intercept), *map(repr, row)])
     with atomic_write(out, overwrite=force) as file:
         file.write(text.getvalue().encode())

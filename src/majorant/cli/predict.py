@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from majorant.cli.arguments import DataArgument, DataOptions, Force, Memory, ModelToRead, in_quotation_marks
-from majorant.cli.data import names_of_rows, open_data, remembered
+from majorant.cli.data import names_of_rows, open_data
 from majorant.cli.grouped import grouped
 from majorant.cli.help import OUTPUT
 from majorant.cli.models import Model
@@ -75,10 +75,14 @@ def predict(
     output = Output(answering, to_stderr=True)
     known = Model.read(model, data)
     known.warn_if_interrupted(output)
-    names = None if id is None else names_of_rows(data, id, reading)
-    if id is not None and not remembered(known, data, reading):
+    trained = known.columns
+    if trained is not None and trained.are_in(data, reading):
+        known = known.narrowed()
+        trained, reading = replace(trained, features=known.names), trained.reading(reading)
+    elif id is not None:
         reading = replace(reading, drop=[*reading.drop, in_quotation_marks(id)])
-    rows = open_data(data, reading, output, memory=memory, labelled=None, model=known)
+    names = None if id is None else names_of_rows(data, id, reading)
+    rows = open_data(data, reading, output, memory=memory, labelled=None, trained=trained)
     blocks = rows.columns_of(known, output)
     if names is not None and len(names) != rows.n_rows:
         raise MajorantError(f"{data} has {rows.n_rows} rows and {len(names)} names of rows: it has changed")

@@ -50,18 +50,21 @@ def report(
     check_output(out, data, model, force=force)
     known = Model.read(model, data, test)
     known.warn_if_interrupted(output)
-    rows, others = open_data(data, reading, output, memory=memory, model=known), None
+    used = known if known.columns is None else known.narrowed()
+    columns = None if known.columns is None else known.columns.needed(used.names)
+    rows, others = open_data(data, reading, output, memory=memory, trained=columns), None
     X = rows.columns_of(known, output)
     if test is not None:
-        others = open_data(test, reading, output, memory=memory, what="test_data", model=known)
+        others = open_data(test, reading, output, memory=memory, what="test_data", trained=columns)
         others = others.columns_of(known, output)
     with output.relayed_warnings():
         write_report(
             known, X, out, output, force=force, title=title, test=others, trained_on=known.trained_on(rows)
         )
-        scored = {"training rows" if known.trained_on(rows) else "rows": Evaluation.of(known, X).metrics()}
+        rows_are = "training rows" if known.trained_on(rows) else "rows"
+        scored = {rows_are: Evaluation.of(used, X.features_of(used)).metrics()}
         if others is not None:
-            scored["test rows"] = Evaluation.of(known, others).metrics()
+            scored["test rows"] = Evaluation.of(used, others.features_of(used)).metrics()
     output.facts |= dict(zip(("metrics", "test_metrics"), scored.values(), strict=False))
     show_metrics(output, scored)
     output.finish()

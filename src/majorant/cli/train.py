@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from majorant.cli.arguments import DataArgument, DataOptions, Memory, ModelOptions, ModelToWrite
+from majorant.cli.arguments import (
+    DataArgument,
+    DataOptions,
+    Memory,
+    ModelOptions,
+    ModelToWrite,
+    NFeatures,
+    PreprocessingOptions,
+    refuse_memory,
+)
 from majorant.cli.data import open_data
 from majorant.cli.fitting import PenaltyOptions, strength
 from majorant.cli.grouped import grouped
@@ -39,6 +48,7 @@ def train(
         float | None,
         typer.Option("-c", metavar="C", help="C, which is 1/lam.", rich_help_panel=LIBLINEAR),
     ] = None,
+    n_features: NFeatures = None,
     max_features: Annotated[
         int | None,
         typer.Option(
@@ -69,20 +79,25 @@ def train(
     ] = None,
     writing: ModelOptions,
     reading: DataOptions,
+    preparing: PreprocessingOptions,
     answering: OutputOptions,
 ) -> None:
     """Train a model on a data file and write it to a file.
 
     $ majorant train a1a --penalty l1 --lam 3 --test a1a.t --report a1a.html
     $ majorant train patients.csv --label outcome --drop id --standardize
+    $ majorant train patients.csv --label outcome --drop id --n-features 5
     """
     output = Output(answering)
-    parameters: dict[str, Any] = {"lam": strength(lam, cost), "max_features": max_features}
+    parameters: dict[str, Any] = {
+        "lam": strength(lam, cost), "n_features": n_features, "max_features": max_features,
+    }  # fmt: skip
+    refuse_memory(n_features, memory)
     fitting.check()
     if folds is not None:
         if model is not None or writing != ModelOptions():
             raise typer.BadParameter("only measures, so leave out the files to write", param_hint="-v")
-        _cross_validate(data, parameters, folds, scoring, fitting, memory, reading, output)
+        _cross_validate(data, parameters, folds, scoring, fitting, memory, reading, preparing, output)
         return
     if scoring != "accuracy":
         raise typer.BadParameter("is for cross-validation: add -v FOLDS", param_hint="--scoring")
@@ -93,7 +108,7 @@ def train(
 
     fitting.check_parameters(SparseSVC, parameters)
     saving = _checkpoint(checkpoint)
-    job = Job.prepare(data, target, writing, reading, output, memory=memory)
+    job = Job.prepare(data, target, writing, reading, preparing, output, memory=memory)
     estimator = SparseSVC(**parameters, **fitting.parameters(job.data.labels))
     interrupted = job.fit(estimator, output, saving)
     job.finish(estimator, output, interrupted=interrupted)
@@ -109,6 +124,7 @@ def _cross_validate(
     fitting: PenaltyOptions,
     memory: str | None,
     reading: DataOptions,
+    preparing: PreprocessingOptions,
     output: Output,
 ) -> None:
     """Measure how good models with these parameters are."""
@@ -116,7 +132,7 @@ def _cross_validate(
     from majorant.cli.cross_validation import cross_validate
 
     fitting.check_parameters(SparseSVC, parameters)
-    rows = open_data(data, reading, output, memory=memory)
+    rows = open_data(data, reading, output, memory=memory, preprocessing=preparing.preprocessing(reading))
     estimator = SparseSVC(**parameters, **fitting.parameters(rows.labels))
     cross_validate(estimator, rows, folds, scoring, output)
 

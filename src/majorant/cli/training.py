@@ -7,13 +7,13 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from majorant.cli.arguments import DataOptions, ModelOptions
+from majorant.cli.arguments import DataOptions, ModelOptions, PreprocessingOptions
 from majorant.cli.calibration import calibrate, check_counts
 from majorant.cli.data import CommandData, open_data
 from majorant.cli.models import Model
@@ -52,17 +52,22 @@ class Job:
         target: Path,
         options: ModelOptions,
         reading: DataOptions,
+        preparing: PreprocessingOptions,
         output: Output,
         *,
         memory: str | None,
     ) -> Job:
         """Open the data; `target` is what `checked_outputs` has returned."""
-        data = open_data(source, reading, output, memory=memory)
+        preprocessing = preparing.preprocessing(reading)
+        data = open_data(source, reading, output, memory=memory, preprocessing=preprocessing)
         if options.calibrate is not None:
             check_counts(data)
         test = None
         if options.test is not None:
-            test = open_data(options.test, reading, output, memory=memory, what="test_data")
+            columns = data.columns
+            if columns is not None and columns.are_in(options.test, reading):
+                reading = replace(reading, drop=[])
+            test = open_data(options.test, reading, output, memory=memory, what="test_data", trained=columns)
             _check_labels(data, test)
         return cls(data, test, target, options)
 
@@ -79,7 +84,7 @@ class Job:
 
         The model comes first, so that an error in what follows does not lose it.
         """
-        model = Model.trained(estimator, self.data.feature_names)
+        model = Model.trained(estimator, self.data)
         write_model(model, self.data, self.target, output, force=self.options.force)
         if not interrupted:
             test = None if self.test is None else self.test.columns_of(model, output)
@@ -189,7 +194,7 @@ def fit(estimator: Estimator, data: CommandData, output: Output, saving: Checkpo
         f"{interruption(estimator) or estimator.status_.value} "
         f"({certificate}, {estimator.n_iter_} iteration{plural}, {spent})"
     )
-    if not len(estimator.support_) and not interrupted:
+    if not len(estimator.support_) and not interrupted and estimator.n_features is None:
         output.say(f"No feature is used at lam {estimator.lam_:.4g}: a smaller one lets some in")
     elif isinstance(estimator, SparseSVC) and estimator.max_features is not None:
         output.say(f"At most {estimator.max_features} features: lam {estimator.lam_:.6g}")
@@ -220,12 +225,13 @@ def compiling(X: Any) -> Iterator[Compiled]:
 
 
 def pictured_path(estimator: Estimator, data: CommandData) -> StrengthPath | None:
-    """Models of the same kind for other strengths, down to that of the model at least; for the report."""
+    """Models of the same kind for other strengths, or numbers of features; for the report."""
     import numpy as np
 
     from majorant import lambda_max, sparse_svc_path
 
-    if estimator.penalty == "none" or not estimator.lam_ > 0.0:
+    by_size = estimator.n_features is not None
+    if not by_size and (estimator.penalty == "none" or not estimator.lam_ > 0.0):
         return None
     shared = (
         "penalty", "delta", "eta", "standardize", "solver", "fit_intercept", "class_weight", "multi_class",
@@ -233,6 +239,15 @@ def pictured_path(estimator: Estimator, data: CommandData) -> StrengthPath | Non
     )  # fmt: skip
     parameters = {name: getattr(estimator, name) for name in shared} | {"tol": PICTURED_TOL}
     X, y, _ = data.training_rows
+    if by_size:
+        if not estimator.converged_ or len(estimator.support_) > PICTURED:
+            return None
+        most = min(PICTURED, X.shape[1])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if estimator.penalty == "l2":
+                parameters["lam"] = estimator.lam_
+            return sparse_svc_path(X, y, n_features=most, **parameters)
     strongest = lambda_max(X, y, **parameters)
     if not (np.isfinite(strongest) and strongest > 0.0):
         return None  # a ridge has no strength that makes all coefficients zero

@@ -75,19 +75,20 @@ def header_of_table(model: Model, id: str | None) -> str:
     scores = ["score"] if len(classes) == 2 else [f"score_{label}" for label in classes]
     if model.calibration is not None:
         scores += [f"probability_{label}" for label in classes]
-    return _csv_line([*([] if id is None else [id]), "label", *scores])
+    return csv_line([*([] if id is None else [id]), "label", *scores])
 
 
 def lines_of_table(labels: NDArray[Any], values: NDArray[Any], ids: Sequence[str] | None) -> str:
     """A line of CSV for every row: its name, if rows have names, its label, its scores and probabilities."""
     rows = zip(labels.tolist(), values.reshape(len(labels), -1).tolist(), strict=True)
     return "".join(
-        _csv_line([*([] if ids is None else [ids[k]]), label, *scores])
+        csv_line([*([] if ids is None else [ids[k]]), label, *scores])
         for k, (label, scores) in enumerate(rows)
     )
 
 
-def _csv_line(fields: Sequence[Any]) -> str:
+def csv_line(fields: Sequence[Any]) -> str:
+    """A line of a table as CSV."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(fields)
     return text.getvalue()
@@ -151,10 +152,9 @@ def write_report(
 
     if test is not None:
         contents |= {"X_test": test.training_rows[0], "y_test": test.labels_as(model)}
-    origin = {} if model.origin is None else model.origin.facts()
     report(
         model.estimator, data.training_rows[0], data.labels_as(model), path, feature_names=model.names,
-        deviations=model.deviations, provenance=origin, command=command_line(), overwrite=force,
+        deviations=model.deviations, provenance=model.told, command=command_line(), overwrite=force,
         data_name=data.source, **contents,
     )  # fmt: skip
     output.facts["report"] = str(path)

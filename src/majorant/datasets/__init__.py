@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from majorant.datasets.catalogue import REGISTRY, DatasetInfo
+from majorant.datasets.preprocessing import Preprocessing
 from majorant.datasets.readers import Data, read
 from majorant.datasets.registry import describe, find, load
 from majorant.datasets.writers import write_libsvm
@@ -17,6 +18,7 @@ __all__ = [
     "REGISTRY",
     "Data",
     "DatasetInfo",
+    "Preprocessing",
     "Source",
     "describe",
     "find",

@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 from majorant.datasets.content import Content
 from majorant.datasets.labels import labels_from_array
 from majorant.datasets.mat_files import Other, load_mat
-from majorant.datasets.options import ReadOptions, ReadResult, reason
+from majorant.datasets.options import ReadOptions, ReadResult, reason, refuse_preprocessing
 from majorant.errors import DataFileError
 from majorant.rows.sparse import corruption
 
 __all__ = ["read_arrays"]
 
 MATRIX_NAMES = ("X", "A", "data", "features")
+PYTHON_OBJECTS = "array of Python objects"
+AGAIN = {"matrix": "X.astype(float)", "labels": "y.astype(str)"}
 LABEL_NAMES = ("y", "b", "label", "labels", "target")
 
 
@@ -29,6 +31,7 @@ def read_arrays(content: Content, options: ReadOptions, kind: str) -> ReadResult
     """A matrix X and labels y, or what `scipy.sparse.save_npz` wrote (y may stand beside it)."""
     if options.drop:
         raise DataFileError("the columns of an array have no names: drop is for tables", content.path)
+    refuse_preprocessing(options, content.path)
     data = content.readall()
     try:
         X, y = _choose((_load_npz if kind == "npz" else _load_mat)(data), options)
@@ -52,8 +55,26 @@ def _load_npz(data: bytes) -> Mapping[str, Any]:
     with np.load(io.BytesIO(data), allow_pickle=False) as file:
         if {"format", "shape"} <= set(file.files):
             parts = {"X": sp.load_npz(io.BytesIO(data))}
-            return parts | {name: file[name] for name in file.files if name in LABEL_NAMES}
-        return {name: file[name] for name in file.files}
+            return parts | {name: _array(file, name) for name in file.files if name in LABEL_NAMES}
+        return {name: _array(file, name) for name in file.files}
+
+
+def _array(file: Any, name: str) -> Any:
+    """An array of an .npz file, unless it holds objects, which only pickle could bring back."""
+    if f"{name}.npy" in file.zip.namelist():
+        with file.zip.open(f"{name}.npy") as head:
+            shape, _, dtype = read_npy_header(head)
+        if dtype.hasobject:
+            return Other(PYTHON_OBJECTS, shape)
+    return file[name]
+
+
+def read_npy_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """The shape, the order (by columns or by rows) and the type of an array in an .npy file."""
+    kind = np.lib.format
+    first_version = kind.read_magic(file) == (1, 0)
+    read = kind.read_array_header_1_0 if first_version else kind.read_array_header_2_0
+    return read(file)
 
 
 def _load_mat(data: bytes) -> Mapping[str, Any]:
@@ -124,6 +145,11 @@ def _check_array(array: Any, role: str) -> None:
 
     if not (isinstance(array, np.ndarray) or sp.issparse(array)):
         found = array.kind if isinstance(array, Other) else "something else"
+        if found == PYTHON_OBJECTS:
+            raise DataFileError(
+                f"the {role} must not be an {found}, which are not unpickled: save it again after "
+                f"{AGAIN[role]}"
+            )
         raise DataFileError(f"the {role} must be an array of numbers, and is a {found}")
     if sp.issparse(array) and (wrong := corruption(array)):
         raise ValueError(f"the {role}: {wrong}")

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from majorant.datasets.content import Content
 from majorant.datasets.labels import labels_from_array
-from majorant.datasets.options import ReadOptions, ReadResult
+from majorant.datasets.options import ReadOptions, ReadResult, refuse_preprocessing
 from majorant.errors import DataFileError
 
 __all__ = ["Parser", "check_no_names", "read_libsvm"]
@@ -42,6 +42,7 @@ def check_no_names(options: ReadOptions, path: str) -> None:
             "the columns of LIBSVM text have no names: label and drop are for tables (format= says what a "
             "file is)", path,
         )  # fmt: skip
+    refuse_preprocessing(options, path)
 
 
 def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:

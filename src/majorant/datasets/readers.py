@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +13,11 @@ from numpy.typing import NDArray
 from majorant.datasets.content import Content
 from majorant.datasets.formats import FORMATS, checked_format, format_by_name
 from majorant.datasets.options import ReadOptions
+from majorant.datasets.preprocessing import Preprocessing
 from majorant.datasets.sniff import explained_errors
 from majorant.errors import DataFileError
 
-__all__ = ["Data", "read", "read_file"]
+__all__ = ["Data", "read", "read_file", "warn_of"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,12 @@ class Data:
     """Of the content, uncompressed."""
     label: str | None = None
     """The name of the column that the labels come from, where it has a name."""
+    preprocessing: Preprocessing | None = None
+    """How the columns of a table have become features, if this was asked for; fitted."""
+    unnamed_columns: int | None = None
+    """How many columns a table without a header has; they are called "column 0", "column 1", …."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the data should know of the reading: sentences, of which `read` warns."""
 
 
 def read(
@@ -47,6 +55,7 @@ def read(
     zero_based: bool = False,
     header: bool = True,
     columns: Sequence[str] | None = None,
+    preprocessing: Preprocessing | None = None,
 ) -> Data:
     r"""Read features and labels from a file.
 
@@ -81,12 +90,17 @@ def read(
         Of a table with names, the columns that are features, in this order, e.g. a model's
         `feature_names_in_`. None of them is the label, whatever it is called; what is in other columns does
         not matter.
+    preprocessing : Preprocessing, optional
+        What is filled in for missing values of a table, and which of its columns are categories. What is
+        learned from the rows is in `Data.preprocessing`, and may be passed here for other rows.
 
     Notes
     -----
     Numbers are decimals, rounded as `float` rounds them. LIBSVM text may have comments after "#", lines that
     end with CRLF, and tabs; empty lines are skipped (in a file without labels they are an error: they may be
-    rows without features). Tables are UTF-8 with quotation marks by RFC 4180. Nothing is unpickled.
+    rows without features). Tables are UTF-8 with quotation marks by RFC 4180; True and False are 1 and 0. A
+    first column without a name is the row index of a data frame: it is left out, with a warning. Nothing is
+    unpickled.
 
     Returns
     -------
@@ -111,9 +125,16 @@ def read(
     >>> data.y.tolist(), data.feature_names
     (['setosa', 'virginica'], ('width', 'length'))
     """
-    return read_file(
-        source, format, ReadOptions(label, labelled, features, drop, zero_based, header, columns)
-    )
+    options = ReadOptions(label, labelled, features, drop, zero_based, header, columns, preprocessing)
+    data = read_file(source, format, options)
+    warn_of(data)
+    return data
+
+
+def warn_of(data: Any) -> None:
+    """Warn of what there is to know of the reading of some data, or a source."""
+    for note in data.notes:
+        warnings.warn(f"{data.source if isinstance(data, Data) else data.name}: {note}", stacklevel=3)
 
 
 def read_file(source: str | os.PathLike[str], format: str | None, options: ReadOptions) -> Data:
@@ -125,4 +146,6 @@ def read_file(source: str | os.PathLike[str], format: str | None, options: ReadO
         width = found.X.shape[1]
         if options.features not in (None, width):
             raise DataFileError(f"{width} features, where {options.features} are expected", content.path)
-        return Data(found.X, found.y, found.feature_names, os.fspath(source), content.sha256, found.label)
+        return Data(
+            found.X, found.y, found.feature_names, os.fspath(source), content.sha256, *found[3:]
+        )  # fmt: skip

@@ -2,6 +2,15 @@
 
 from majorant.estimators.cv import SparseSVCCV, check_parameters
 from majorant.estimators.path import Path, lambda_max, sparse_svc_path
+from majorant.estimators.stability import StabilitySelection
 from majorant.estimators.svc import SparseSVC
 
-__all__ = ["Path", "SparseSVC", "SparseSVCCV", "check_parameters", "lambda_max", "sparse_svc_path"]
+__all__ = [
+    "Path",
+    "SparseSVC",
+    "SparseSVCCV",
+    "StabilitySelection",
+    "check_parameters",
+    "lambda_max",
+    "sparse_svc_path",
+]

@@ -57,6 +57,8 @@ def _what_to_do(status: Status, solver: Solver, objective: Objective) -> str:
 
 def grid_advice(model: SparseSVCCV, fit_problem: FitProblem) -> str:
     """What to do if the best strength of a cross-validation stands at an end of the grid; else nothing."""
+    if model.n_features is not None:
+        return _size_advice(model, fit_problem)
     lambdas = model.lambdas_
     if len(lambdas) == 1 or model.lam_best_ not in lambdas[[0, -1]]:
         return ""
@@ -76,6 +78,17 @@ def grid_advice(model: SparseSVCCV, fit_problem: FitProblem) -> str:
         advice += f" The standard deviations of the features differ by a factor of {ratio:.0f}, so that the "
         advice += "penalty weighs on some more than on others: try standardize=True."
     return advice
+
+
+def _size_advice(model: SparseSVCCV, fit_problem: FitProblem) -> str:
+    """What to do if the largest number of features has the best score; else nothing."""
+    sizes, best = model.sizes_, model.n_features_best_
+    if len(sizes) == 1 or best != sizes[-1] or best == fit_problem.n_features:
+        return ""
+    return (
+        f"The best mean score is at the largest number of features, n_features={best}: a larger one may "
+        "score better. Add larger numbers to n_features."
+    )
 
 
 def what_limits(objective: Objective) -> str:
@@ -131,7 +144,14 @@ def interruption(model: Any) -> str | None:
 
 def severity(result: Result) -> int:
     """How bad the reason is for which a run has stopped: the worst of several is what a user is told."""
-    order = [Status.CONVERGED, Status.ZERO_TOL, Status.STOPPED, Status.STALLED, Status.MAX_ITER]
+    order = [
+        Status.CONVERGED,
+        Status.NO_SWAP,
+        Status.ZERO_TOL,
+        Status.STOPPED,
+        Status.STALLED,
+        Status.MAX_ITER,
+    ]
     order += [Status.TIME_LIMIT, Status.NOT_FINITE, Status.INTERRUPTED]
     return order.index(result.status)
 

@@ -1,4 +1,4 @@
-"""`SparseSVCCV`: the strength of the penalty by cross-validation along the path."""
+"""`SparseSVCCV`: the strength of the penalty, or the number of features, by cross-validation along a path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -34,14 +34,13 @@ from majorant.estimators.fitted import get_fitted, set_fitted
 from majorant.estimators.folds import Fold, fold_in_memory, folds_elsewhere
 from majorant.estimators.linear import LinearClassifier
 from majorant.estimators.parameters import COUNT_FROM_1, ProblemParameters, constrained, declared, parameter
-from majorant.estimators.path import fit_path, strengths_for, warn_of_failures
+from majorant.estimators.path import fit_path, grid_for, warn_of_failures
 from majorant.estimators.sources import FoldSpec, is_on_dask
 from majorant.estimators.splitter import fold_seed
 from majorant.estimators.svc import SparseSVC
 from majorant.interrupts import CtrlC, check, ending_on
 from majorant.rows import Source
 from majorant.rows.threads import in_context
-from majorant.status import Vector
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,11 +49,12 @@ if TYPE_CHECKING:
 @constrained
 @dataclass(repr=False, eq=False, kw_only=True)
 class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: ignore[misc]
-    """`SparseSVC` with its strength `lam` chosen by cross-validation.
+    """`SparseSVC` with its strength `lam`, or its number of features, chosen by cross-validation.
 
     In every fold the whole path of strengths is fitted, each model from where the last one ended, and scored
     on what the fold leaves out. Then the strength that is best on average, or the largest one that is no
-    worse than the best by more than a standard error, is fitted on all data.
+    worse than the best by more than a standard error, is fitted on all data. With `n_features`, numbers of
+    features take the place of strengths: the best, or the smallest that is no worse by a standard error.
 
     Parameters
     ----------
@@ -64,6 +64,10 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
         How many strengths, from `lambda_max` of all data down to `ratio` times that; or which.
     ratio : float, default=1e-3
         The smallest strength, relative to the largest.
+    n_features : int or array of int, optional
+        Numbers of features to compare instead of strengths: the largest (from 1 on), or which. Each model has
+        the best features of that number that a search finds, as in `SparseSVC`; then `lambdas` and `ratio`
+        have no use.
     cv : int, splitter or iterable, default=None
         As in scikit-learn; None means 5 stratified folds. On a source or on Dask, a number: stratified folds,
         drawn by `random_state` (always the same if that is None), whatever the blocks.
@@ -72,7 +76,7 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
         of the decision function as X.)
     selection : {"best", "1se"}, default="best"
         Which strength to take: that of the best mean score, or the largest one whose mean score is within
-        one standard error of the best.
+        one standard error of the best; of numbers of features, the smallest.
     max_features : int, optional
         The most features of the model. The strengths then end before the first whose model of all data has
         more features.
@@ -84,16 +88,21 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
     Attributes
     ----------
     lam_ : float
-        The strength chosen.
+        The strength chosen; with `n_features`, that of the ridge.
     lam_best_, lam_1se_ : float
         The strength of the best mean score, and the one by the rule of one standard error.
     lambdas_ : array (n_lambdas,)
         All strengths, falling.
+    n_features_ : int
+        With `n_features`: the number chosen.
+    n_features_best_, n_features_1se_, sizes_
+        With `n_features`, in the place of `lam_best_`, `lam_1se_` and `lambdas_`: the number of the best mean
+        score, the one by the rule of one standard error, and all numbers, rising.
     best_score_ : float
         The mean score of the strength chosen.
     cv_results_ : dict of arrays
-        Per strength: lam, the score of every split, mean and standard deviation over the splits, rank, and
-        the mean number of features. ``pandas.DataFrame(model.cv_results_)`` reads it.
+        Per strength: lam (or n_features), the score of every split, mean and standard deviation over the
+        splits, rank, and the mean number of features. ``pandas.DataFrame(model.cv_results_)`` reads it.
     selection_frequency_ : array (n_features,)
         In what share of the folds the model at the strength chosen uses the feature.
     coef_, intercept_, classes_, support_, converged_, objective_, gap_, …
@@ -112,6 +121,7 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
 
     lambdas: int | ArrayLike = parameter(100, COUNT_FROM_1, "array-like")
     ratio: float = parameter(1e-3, Interval(Real, 0, 1, closed="neither"))
+    n_features: int | ArrayLike | None = parameter(None, COUNT_FROM_1, "array-like", None, since=3)
     cv: Any = parameter(None, "cv_object")
     scoring: Any = parameter(None, StrOptions(set(get_scorer_names())), callable, None)
     selection: str = parameter("best", StrOptions({"best", "1se"}))
@@ -143,7 +153,7 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
         if isinstance(X, Source) or is_on_dask(X):
             return self._fit_elsewhere(template, X, y, sample_weight)
         fit_problem = FitProblem(template, X, y, sample_weight)
-        lambdas, models = self._strengths(fit_problem)
+        grid, models = self._grid(fit_problem)
         X, y = indexable(X, fit_problem.labels)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
@@ -155,14 +165,14 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
         def fold(split: tuple[NDArray[np.intp], NDArray[np.intp]]) -> Fold | None:
             try:
                 check()
-                return fold_in_memory(template, X, y, weights, split, lambdas, scorer, score_params, progress)
+                return fold_in_memory(template, X, y, weights, split, grid, scorer, score_params, progress)
             except KeyboardInterrupt:  # not to be raised in a thread, whose pool may wait for ever
                 return None
 
         with (
             CtrlC() as ctrl_c,
             ending_on(lambda: ctrl_c.pressed),
-            ModelsProgress(len(splits) * len(lambdas), shown=bool(self.verbose)) as progress,
+            ModelsProgress(len(splits) * len(grid), shown=bool(self.verbose)) as progress,
         ):
             answers = Parallel(n_jobs=self.n_jobs, prefer="threads")(
                 delayed(in_context(partial(fold, split)))() for split in splits
@@ -170,16 +180,19 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
         folds = [answer for answer in answers if answer is not None]
         if ctrl_c.pressed or len(folds) < len(splits):
             raise KeyboardInterrupt
-        return self._finish(fit_problem, lambdas, folds, models)
+        return self._finish(fit_problem, grid, folds, models)
 
-    def _strengths(self, fit_problem: FitProblem) -> tuple[Vector, list[SparseSVC]]:
-        """The strengths to compare and, if `max_features` limits them, the models of all data with them."""
-        lambdas = strengths_for(fit_problem, self.lambdas, self.ratio)
+    def _grid(self, fit_problem: FitProblem) -> tuple[NDArray[Any], list[SparseSVC]]:
+        """What to compare: strengths, or numbers of features. And the models of all data, where known.
+
+        They are if `max_features` limits the strengths.
+        """
+        grid = grid_for(fit_problem, self.n_features, self.lambdas, self.ratio)
         if self.max_features is None:
-            return lambdas, []
+            return grid, []
         with CtrlC():
-            models = list(fit_path(fit_problem, lambdas, self.max_features))
-        return lambdas[: len(models)], models
+            models = list(fit_path(fit_problem, grid, self.max_features))
+        return grid[: len(models)], models
 
     def _fit_elsewhere(self, template: SparseSVC, X: Any, y: Any, sample_weight: Any) -> Self:
         """The same for rows that are not in memory."""
@@ -192,25 +205,23 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
         cut = FoldSpec(5 if self.cv is None else int(self.cv), fold_seed(self.random_state))
         with ModelsProgress(shown=bool(self.verbose)) as progress:
             fit_problem = FitProblem(template, X, y, sample_weight, cut=cut)
-            lambdas, models = self._strengths(fit_problem)
-            progress.total = cut.number * len(lambdas)
-            folds = folds_elsewhere(fit_problem, cut, lambdas, self.scoring, scorer, progress)
-            return self._finish(fit_problem, lambdas, folds, models)
+            grid, models = self._grid(fit_problem)
+            progress.total = cut.number * len(grid)
+            folds = folds_elsewhere(fit_problem, cut, grid, self.scoring, scorer, progress)
+            return self._finish(fit_problem, grid, folds, models)
 
     def _finish(
         self,
         fit_problem: FitProblem,
-        lambdas: Vector,
+        grid: NDArray[Any],
         folds: Sequence[Fold],
         models: Sequence[SparseSVC],
     ) -> Self:
         """Choose by what the folds say, and fit on all data, unless there are models of all data."""
         scores = np.stack([fold.scores for fold in folds], axis=1)
-        chosen, state = self._choose(
-            lambdas, scores, [fold.supports for fold in folds], fit_problem.n_features
-        )
+        chosen, state = self._choose(grid, scores, [fold.supports for fold in folds], fit_problem.n_features)
         warn_of_failures([model for fold in folds for model in fold.failed], scores.size)
-        model = models[chosen] if models else next(fit_path(fit_problem, lambdas[chosen : chosen + 1]))
+        model = models[chosen] if models else next(fit_path(fit_problem, grid[chosen : chosen + 1]))
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit, if this one has no names
         set_fitted(self, get_fitted(model.densify()) | state)
         if not self.converged_:
@@ -226,7 +237,15 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
 
     def _template(self) -> SparseSVC:
         """What is trained in every fold, for every strength."""
-        return SparseSVC(**{name: getattr(self, name) for name in declared(ProblemParameters)})
+        parameters = {name: getattr(self, name) for name in declared(ProblemParameters)}
+        if self.n_features is not None:
+            if self.max_features is not None:
+                raise InvalidParameterError(
+                    "n_features are the numbers of features to compare, and max_features is a limit for what "
+                    "a penalty selects: leave out one of them."
+                )
+            parameters["n_features"] = 0  # each model on a path has its own
+        return SparseSVC(**parameters)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the mean score against λ, with the strengths to choose from; needs matplotlib.
@@ -284,33 +303,37 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
 
     def _choose(
         self,
-        lambdas: Vector,
+        grid: NDArray[Any],
         scores: NDArray[Any],
         supports: Sequence[list[NDArray[np.int32]]],
         n_features: int,
     ) -> tuple[int, dict[str, Any]]:
-        """The index of the strength to take, and the attributes that the scores of all folds lead to."""
+        """The place on the grid to take, and the attributes that the scores of all folds lead to."""
         sizes = np.array([[len(support) for support in fold] for fold in supports])
         mean, spread = scores.mean(axis=1), scores.std(axis=1)
         if not np.all(np.isfinite(mean)):
             raise ValueError("Some scores are not finite: check the scorer, and that it suits every fold.")
-        best = int(np.argmax(mean))  # of several, the strongest
+        best = int(np.argmax(mean))  # of several, the strongest, or the fewest features
         error = scores.std(axis=1, ddof=1)[best] / np.sqrt(scores.shape[1]) if scores.shape[1] > 1 else 0.0
         within = int(np.flatnonzero(mean >= mean[best] - error)[0])
         chosen = best if self.selection == "best" else within
         selected = np.concatenate([fold[chosen] for fold in supports])
+        by_size = self.n_features is not None
         results = {
-            "lam": lambdas,
+            "n_features" if by_size else "lam": grid,
             **{f"split{k}_test_score": scores[:, k] for k in range(scores.shape[1])},
             "mean_test_score": mean,
             "std_test_score": spread,
             "rank_test_score": 1 + np.array([int(np.count_nonzero(mean > score)) for score in mean]),
             "mean_n_features": sizes.mean(axis=0),
         }
-        return chosen, {
-            "lambdas_": lambdas,
-            "lam_best_": float(lambdas[best]),
-            "lam_1se_": float(lambdas[within]),
+        if by_size:
+            names: list[str] = ["n_features_", "n_features_best_", "n_features_1se_"]
+            places = dict(zip(names, map(int, grid[[chosen, best, within]]), strict=True))
+            choice: dict[str, Any] = {"sizes_": grid, **places}
+        else:
+            choice = {"lambdas_": grid, "lam_best_": float(grid[best]), "lam_1se_": float(grid[within])}
+        return chosen, choice | {
             "best_score_": float(mean[chosen]),
             "selection_frequency_": np.bincount(selected, minlength=n_features) / len(supports),
             "cv_results_": results,

@@ -85,7 +85,7 @@ class _Delivery:
     def __init__(self, objective: Objective, result: Result, tol: float) -> None:
         self.objective, self.result, self.tol = objective, result, tol
         self.start = result.iterate
-        self.converged = result.status is Status.CONVERGED
+        self.converged = result.status.converged
 
     # What is claimed ---------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class _Delivery:
     def status(self, certificate: Certificate, zero_tol: float | str) -> Status:
         status = self.result.status
         within = certificate.error <= self.tol
-        if status is Status.CONVERGED and not within:
+        if status.converged and not within:
             return Status.STALLED if isinstance(zero_tol, str) else Status.ZERO_TOL
         if within and status in (Status.STALLED, Status.MAX_ITER):
             return Status.CONVERGED

@@ -28,6 +28,7 @@ from majorant.errors import MajorantError
 from majorant.estimators.delivery import deliver
 from majorant.estimators.fitted import coefficient_state
 from majorant.estimators.shared_passes import run_sharing_passes
+from majorant.estimators.sizes import check_sizes, shrinkage
 from majorant.estimators.sources import FoldSpec, is_on_dask, stream_by_problem
 from majorant.estimators.validation import (
     check_features,
@@ -44,6 +45,8 @@ from majorant.rows.scaled import scaled_rows, standard_deviations
 from majorant.rows.threads import in_context
 from majorant.solvers import Hybrid, Newton, Solver, choose_solver, make_solver, solve
 from majorant.solvers.newton.tuning import PASS_FEATURES
+from majorant.solvers.subset import SubsetSearch
+from majorant.solvers.subset_run import find_subset, on_support
 from majorant.status import Certificate, Evaluated, History, Matrix, Record, Result, Status, Vector
 
 if TYPE_CHECKING:
@@ -77,9 +80,17 @@ class FitProblem:
     ) -> None:
         self.estimator = estimator
         self._last: tuple[Potential, Sequence[Objective]] | None = None
+        self._searches: dict[Objective, SubsetSearch] = {}
+        # The number of features to search for; None if the penalty selects them.
+        self.size: int | None = estimator.n_features
         # What the features are divided by, if they are standardised.
         self.deviations: Vector | None = None
         self.potential, self._solver = resolve_names(estimator)
+        if self.size is not None and (isinstance(X, Source) or is_on_dask(X)):
+            raise TypeError(
+                f"n_features={self.size} needs rows that are in memory, since the search reads them hundreds "
+                "of times. For a source or on Dask, take max_features."
+            )
         self.rows: Sequence[Rows]
         if is_on_dask(X):
             from majorant.estimators.clusters import cluster_by_problem
@@ -113,9 +124,13 @@ class FitProblem:
         self.rows = self.unscaled_rows = rows
         with one_thread():
             self.objectives(self.potential)[0].check_scale()
-            if self.estimator.standardize:
+            if self.estimator.standardize or self.size is not None:
                 self.deviations = standard_deviations(rows[0])
                 self.rows, self._last = scaled_rows(rows, 1.0 / self.deviations), None
+            if self.size is not None:
+                if self.size > self.n_features:
+                    raise ValueError(f"n_features={self.size}, but X has {self.n_features} features.")
+                self.potential = shrinkage(self.estimator, self.potential, rows[0])
 
     def on(self, rows: Sequence[Rows]) -> FitProblem:
         """The same problem on other rows of the same classes, which are not standardised yet."""
@@ -207,10 +222,7 @@ class FitProblem:
 
         def task(objective: Objective, start: Vector | None, watchers: tuple[Callback, ...]) -> Ended:
             try:
-                result = solve(
-                    solver, objective, start, tol=self.estimator.tol, max_iter=self.estimator.max_iter,
-                    seed=self.seed, callbacks=watchers,
-                )  # fmt: skip
+                result = self._minimised(solver, objective, start, watchers)
             except KeyboardInterrupt:
                 if ctrl_c.pressed_again:
                     raise
@@ -241,6 +253,20 @@ class FitProblem:
             self._starts = [result.iterate.theta for result, _ in ended]
         return [delivered for _, delivered in ended]
 
+    def _minimised(
+        self, solver: Solver, objective: Objective, start: Vector | None, watchers: Sequence[Callback]
+    ) -> Result:
+        """What a run reaches: the minimum, or, of a number of features, the best that a search finds."""
+        tol, max_iter = self.estimator.tol, self.estimator.max_iter
+        if self.size is None:
+            return solve(
+                solver, objective, start, tol=tol, max_iter=max_iter, seed=self.seed, callbacks=watchers
+            )
+        if objective not in self._searches:
+            self._searches[objective] = SubsetSearch(objective)
+        search = self._searches[objective]
+        return find_subset(search, self.size, start, tol=tol, max_iter=max_iter, callbacks=watchers)
+
     def _watcher(self, callback: Callback) -> Callback:
         """The callback, which is shown θ in the user's units."""
         return callback if self.deviations is None else _UserUnits(callback, self)
@@ -250,8 +276,13 @@ class FitProblem:
         estimator = self.estimator
         # Coefficients in other units are not those that are stored, so rounding them would prove nothing.
         dtype = self.dtype if self.deviations is None else np.dtype(np.float64)
+        part = None if self.size is None else on_support(objective, result.iterate.theta)
         with np.errstate(over="ignore", invalid="ignore"):
-            return deliver(objective, result, estimator.zero_tol, estimator.tol, dtype)
+            if part is None:
+                return deliver(objective, result, estimator.zero_tol, estimator.tol, dtype)
+            narrow = replace(result, iterate=part.narrow_point(result.iterate))
+            found = deliver(part.objective, narrow, estimator.zero_tol, estimator.tol, dtype)
+        return replace(found, iterate=part.widen_point(found.iterate))
 
 
 class _UserUnits(Callback):
@@ -362,6 +393,8 @@ def resolve_names(estimator: SparseSVC) -> tuple[Potential, Solver | None]:
         make_solver(estimator.warmup_solver)
     except MajorantError as error:
         raise InvalidParameterError(str(error)) from error
+    if estimator.n_features is not None:
+        check_sizes(estimator, potential)
     return potential, solver
 
 

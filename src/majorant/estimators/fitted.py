@@ -51,7 +51,7 @@ class Attribute:
     ----------
     name : str
     origins : sequence of Origin
-        The models that have the attribute. None: `majorant train --calibrate` sets it on fitted models.
+        The models that have the attribute. None: `majorant train` sets it on fitted models if asked to.
     form : str, optional
         How a model file holds the value: a key of `majorant.persistence.fitted.FORMS`. None: not at all.
     follows : (str, function), optional
@@ -60,6 +60,8 @@ class Attribute:
         Whether every model file has the attribute; a model may lack the others.
     cv : bool, default=False
         Whether only `SparseSVCCV` has the attribute.
+    instead : str, optional
+        The attribute in whose presence a model has none of this name, though it is required.
     validated : bool, default=False
         Whether scikit-learn's validation of X sets the attribute.
     summary : bool, default=False
@@ -74,6 +76,7 @@ class Attribute:
     follows: tuple[str, Callable[[Any], Any]] | None = None
     required: bool = False
     cv: bool = False
+    instead: str | None = None
     validated: bool = False
     summary: bool = False
     since: int = 1
@@ -96,8 +99,11 @@ FITTED: dict[str, Attribute] = {
         Attribute("gap_", FIT, "number", summary=True),
         Attribute("lower_bound_", FIT, "number", summary=True),
         Attribute("stationarity_", FIT, "number", summary=True),
-        Attribute("lam_best_", FIT, "number", required=True, cv=True),
-        Attribute("lam_1se_", FIT, "number", required=True, cv=True),
+        Attribute("lam_best_", FIT, "number", required=True, cv=True, instead="sizes_"),
+        Attribute("lam_1se_", FIT, "number", required=True, cv=True, instead="sizes_"),
+        Attribute("n_features_", FIT, "count", cv=True, since=3),
+        Attribute("n_features_best_", FIT, "count", cv=True, since=3),
+        Attribute("n_features_1se_", FIT, "count", cv=True, since=3),
         Attribute("best_score_", FIT, "number", required=True, cv=True),
         Attribute("n_iter_", LEARNED, "count", summary=True),
         Attribute("t_", ANY, "count"),
@@ -106,12 +112,14 @@ FITTED: dict[str, Attribute] = {
         Attribute("intercept_", ANY, "intercept", required=True),
         Attribute("coef_", ANY, "coefficients", required=True),
         Attribute("feature_names_in_", ANY, "names", validated=True),
-        Attribute("lambdas_", FIT, "strengths", required=True, cv=True),
+        Attribute("lambdas_", FIT, "strengths", required=True, cv=True, instead="sizes_"),
+        Attribute("sizes_", FIT, "sizes", cv=True, since=3),
         Attribute("selection_frequency_", FIT, "shares", required=True, cv=True),
         Attribute("cv_results_", FIT, "scores", required=True, cv=True),
         Attribute("history_", FIT, "history"),
         Attribute("scale_", FIT, "deviations", since=2),
         Attribute("calibration_", (), "calibration", since=2),
+        Attribute("preprocessing_", (), "preprocessing", since=3),
         Attribute("support_", ANY, follows=("coef_", support_of)),
         Attribute("converged_", FIT, follows=("status_", lambda status: status.converged), summary=True),
     )

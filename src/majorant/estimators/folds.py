@@ -25,6 +25,7 @@ from majorant.estimators.fit_problem import MATRICES, FitProblem
 from majorant.estimators.linear import LinearClassifier
 from majorant.estimators.path import fit_path
 from majorant.estimators.shared_passes import run_sharing_passes
+from majorant.estimators.sizes import place_of
 from majorant.estimators.sources import FoldSpec
 from majorant.estimators.svc import SparseSVC
 from majorant.rows.folds import held_out_counts, held_out_scores, without_fold
@@ -43,9 +44,9 @@ class Fold(NamedTuple):
     """What is left of a fold."""
 
     scores: Vector
-    """For every strength."""
+    """For every strength, or number of features."""
     supports: list[NDArray[np.int32]]
-    """The indices of the features, for every strength."""
+    """The indices of the features, for every one of these."""
     failed: list[SparseSVC]
     """The models that did not converge."""
 
@@ -56,7 +57,7 @@ def fold_in_memory(
     y: Any,
     sample_weight: Vector | None,
     split: tuple[NDArray[np.intp], NDArray[np.intp]],
-    strengths: Vector,
+    grid: NDArray[Any],
     scorer: Any,
     score_params: Mapping[str, Any],
     progress: ModelsProgress,
@@ -71,13 +72,13 @@ def fold_in_memory(
         for name, value in score_params.items()
     }
     scores, supports, failed = [], [], []
-    for model in fit_path(fit_problem, strengths):
+    for model in fit_path(fit_problem, grid):
         if not model.converged_:
             failed.append(model)
         scores.append(scorer(copy(model).densify(), X_test, y_test, **extra))
         # Indices, not coefficients: what is kept of a strength is as small as its model.
         supports.append(model.support_.astype(np.int32))
-        progress.advance(f"lam {model.lam_:.3g}  score {scores[-1]:.4g}")
+        progress.advance(f"{place_of(model)}  score {scores[-1]:.4g}")
     return Fold(np.array(scores, dtype=np.float64), supports, failed)
 
 

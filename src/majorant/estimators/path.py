@@ -1,4 +1,4 @@
-"""The regularisation path: one model for every strength of the penalty, each starting from the last."""
+"""Paths: a model for every strength of the penalty, or for every number of features, each from the last."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from majorant.callbacks import ModelsProgress
 from majorant.estimators.fit_problem import FitProblem
 from majorant.estimators.lambda_grid import default_strengths, lambda_max_of
+from majorant.estimators.sizes import place_of, sizes_for
 from majorant.estimators.svc import SparseSVC
 from majorant.potentials import Potential
 from majorant.status import Status, Vector
@@ -53,7 +54,8 @@ def lambda_max(
 def _fit_problem(
     penalty: str | Potential, params: Mapping[str, Any], X: Any, y: Any, sample_weight: ArrayLike | None
 ) -> FitProblem:
-    unused = {"lam", "warm_start", "verbose"} & params.keys()
+    by_size = params.get("n_features") is not None
+    unused = {"lam", "warm_start", "verbose"} & params.keys() - ({"lam"} if by_size else set())
     if unused:
         raise TypeError(f"A path has no use for {', '.join(sorted(unused))}: leave it out.")
     estimator = SparseSVC(penalty, **params)
@@ -63,9 +65,21 @@ def _fit_problem(
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """Fitted models, strongest penalty first."""
+    """Fitted models: the strongest penalty first, or the fewest features."""
 
     models: Sequence[SparseSVC]
+
+    @property
+    def by_size(self) -> bool:
+        """Whether the models differ in `n_features`, not in the strength of the penalty."""
+        return self.models[0].n_features is not None
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """The numbers of features: rising along a path of sizes, where it is `n_features` of each model."""
+        if self.by_size:
+            return np.array([model.n_features for model in self.models], dtype=np.intp)
+        return np.array([len(model.support_) for model in self.models], dtype=np.intp)
 
     @property
     def lambdas(self) -> Vector:
@@ -89,13 +103,15 @@ class Path:
 
     def __repr__(self) -> str:
         first, last = self.models[0], self.models[-1]
+        if self.by_size:
+            return f"Path({len(self)} models, n_features {first.n_features} to {last.n_features})"
         return (
             f"Path({len(self)} models, lam {first.lam_:.3g} to {last.lam_:.3g}, "
             f"{len(first.support_)} to {len(last.support_)} features)"
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per strength: number of features, objective, certificate, iterations."""
+        """One row per model: strength, number of features, objective, certificate, iterations."""
         try:
             import pandas as pd
         except ImportError as error:
@@ -103,17 +119,17 @@ class Path:
         return pd.DataFrame(
             {
                 "lam": self.lambdas,
-                "n_features": [len(model.support_) for model in self.models],
+                "n_features": self.sizes,
                 "objective": [model.objective_ for model in self.models],
                 "gap": [model.gap_ for model in self.models],
                 "stationarity": [model.stationarity_ for model in self.models],
                 "n_iter": [model.n_iter_ for model in self.models],
                 "converged": [model.converged_ for model in self.models],
             }
-        ).set_index("lam")
+        ).set_index("n_features" if self.by_size else "lam")
 
     def plot(self, names: Sequence[str] | None = None, top: int = 10, ax: Axes | None = None) -> Axes:
-        """Draw the coefficients against λ; needs matplotlib.
+        """Draw the coefficients against λ, or the number of features; needs matplotlib.
 
         Parameters
         ----------
@@ -139,11 +155,12 @@ def sparse_svc_path(
     *,
     lambdas: int | ArrayLike = 100,
     ratio: float = 1e-3,
+    n_features: int | ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     verbose: int = 0,
     **params: Any,
 ) -> Path:
-    """Fit a `SparseSVC` for every strength of a path, each from where the last one ended.
+    """Fit a `SparseSVC` for every strength, or every number of features, each from where the last one ended.
 
     Parameters
     ----------
@@ -156,28 +173,33 @@ def sparse_svc_path(
         How many strengths, from `lambda_max` down to `ratio` times that in equal factors; or which.
     ratio : float, default=1e-3
         The last strength, relative to the first.
+    n_features : int or array of int, optional
+        Numbers of features instead of strengths: the largest (from 1 on), or which. Each model has the best
+        features of that number that a search finds; see `SparseSVC`. Φ never rises with the number.
     sample_weight : array (n_samples,), optional
     verbose : int, default=0
         1 shows a progress bar (a line every few seconds where there is no terminal).
     **params
-        Other parameters of `SparseSVC`, but `lam` and `warm_start`. With `max_features`, the path ends before
-        the first model that has more of them.
+        Other parameters of `SparseSVC`, but `lam` (unless there is `n_features`) and `warm_start`. With
+        `max_features`, the path ends before the first model that has more of them.
 
     Returns
     -------
     Path
-        ``path.models`` are fitted estimators (with sparse coefficients), ``path.lambdas`` and
+        ``path.models`` are fitted estimators (with sparse coefficients), ``path.lambdas``, ``path.sizes`` and
         ``path.coefs`` arrays, ``path.to_frame()`` an overview.
     """
     models = []
     with ModelsProgress(shown=bool(verbose)) as progress:
+        if n_features is not None:
+            params["n_features"] = 0  # until the sizes are known
         fit_problem = _fit_problem(penalty, params, X, y, sample_weight)
         limit = fit_problem.estimator.max_features
-        strengths = strengths_for(fit_problem, lambdas, ratio)
-        progress.total = len(strengths)
-        for model in fit_path(fit_problem, strengths, limit):
+        grid = grid_for(fit_problem, n_features, lambdas, ratio)
+        progress.total = len(grid)
+        for model in fit_path(fit_problem, grid, limit):
             models.append(model)
-            progress.advance(f"lam {model.lam_:.3g}  {len(model.support_)} features")
+            progress.advance(f"{place_of(model)}  {len(model.support_)} features")
     warn_of_failures([model for model in models if not model.converged_], len(models))
     return Path(tuple(models))
 
@@ -187,12 +209,21 @@ def warn_of_failures(failed: Sequence[SparseSVC], count: int) -> None:
     if failed:
         warnings.warn(
             f"{len(failed)} of {count} models along the path did not converge, the first at "
-            f"lam={failed[0].lam_:.3g} (gap {failed[0].gap_:.1e}, stationarity "
+            f"{place_of(failed[0])} (gap {failed[0].gap_:.1e}, stationarity "
             f"{failed[0].stationarity_:.1e}). {failed[0].status_.value} Increase max_iter, or end the path "
-            "earlier (ratio).",
+            f"earlier{'' if failed[0].n_features is not None else ' (ratio)'}.",
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def grid_for(
+    fit_problem: FitProblem, n_features: int | ArrayLike | None, lambdas: int | ArrayLike, ratio: float
+) -> NDArray[Any]:
+    """The numbers of features asked for, rising; without any, the strengths, falling."""
+    if n_features is None:
+        return strengths_for(fit_problem, lambdas, ratio)
+    return sizes_for(n_features, fit_problem.n_features)
 
 
 def strengths_for(fit_problem: FitProblem, lambdas: int | ArrayLike, ratio: float) -> Vector:
@@ -211,29 +242,34 @@ def strengths_for(fit_problem: FitProblem, lambdas: int | ArrayLike, ratio: floa
 
 
 def fit_path(
-    fit_problem: FitProblem, strengths: Vector, max_features: int | None = None
+    fit_problem: FitProblem, grid: NDArray[Any], max_features: int | None = None
 ) -> Iterator[SparseSVC]:
     """A fitted model for every strength, in the order given, before the first with more features than that.
+
+    For an estimator with `n_features`, the grid has numbers of features instead of strengths.
 
     Ctrl-C during a fit raises `KeyboardInterrupt`.
     """
     template = fit_problem.estimator
-    for number, lam in enumerate(strengths.tolist()):
-        potential = fit_problem.potential.at_strength(lam)
-        results = fit_problem.run(potential)
-        model = copy(template)
-        if isinstance(template.penalty, Potential):
-            model.penalty = potential
+    for number, value in enumerate(grid.tolist()):
+        model, potential = copy(template), fit_problem.potential
+        if template.n_features is not None:
+            fit_problem.size = model.n_features = value
         else:
-            model.lam = lam
+            potential = potential.at_strength(value)
+            if isinstance(template.penalty, Potential):
+                model.penalty = potential
+            else:
+                model.lam = value
+        results = fit_problem.run(potential)
         model._store(fit_problem, potential, results)
         if model.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if max_features is not None and len(model.support_) > max_features:
             if number == 0:
                 raise ValueError(
-                    f"The first model of the path, at lam={lam:.4g}, has {len(model.support_)} features, and "
-                    f"max_features is {max_features}: begin the path at a larger lam."
+                    f"The first model of the path, at lam={value:.4g}, has {len(model.support_)} features, "
+                    f"and max_features is {max_features}: begin the path at a larger lam."
                 )
             return
         yield model.sparsify()

@@ -87,6 +87,15 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
         What to do with more than two classes. "ovr": a problem per class, that class against all others,
         each with features of its own. "joint": one problem for all classes, whose penalty is
         Σ_i c_i φ(‖W_·i‖): a feature is in for every class or out for every class.
+    n_features : int, optional
+        Search for the best features of this number instead of those that the penalty selects, whatever their
+        units. What shrinks their coefficients is a ridge λ/2 Σ c_i σ_i² w_i² + η/2 Σ σ_i² w_i² in units of
+        their standard deviations: with ``penalty="l2"`` λ is `lam`, with "none" 0, and with the default
+        penalty (and η = 0) a thousandth of the sum of the weights; other penalties are refused. Features are
+        added one by one, and swapped until no swap of a weak feature for a good one lowers Φ. Features with
+        a penalty factor of 0 are always used, and not counted. With ``multi_class="ovr"``, each class has
+        as many features of its own, with "joint" all classes have the same. `max_iter` is the most
+        features added or swapped. Rows have to be in memory.
     max_features : int, optional
         If `lam` selects more features than this, take the smallest strength of the path down to `lam` that
         does not; `lam_` tells which.
@@ -141,13 +150,18 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
         coefficients is minimised. Where there is one: the largest fall that a step along one coefficient
         promises.
     scale_ : array (n_features,)
-        With ``standardize=True``, the standard deviations σ of the features (1 for constant features).
+        With ``standardize=True`` or `n_features`, the standard deviations σ of the features (1 for constant
+        features).
     history_ : History, or a list of one per class
         Time, objective, gap, stationarity and non-zeros per iteration; ``history_.to_frame()`` for pandas.
     solver_ : Solver
         What "auto" chose.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
+
+    With `n_features`, `objective_`, `gap_`, `lower_bound_` and `stationarity_` are about the problem with the
+    features of the model alone: the gap proves how far Φ is above the minimum over all coefficients of these
+    features. No bound is known for other features; ``status_.value`` says which were tried.
 
     What needs all rows to be known, from `converged_` to `history_`, is not there after `partial_fit`.
 
@@ -166,6 +180,7 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
     lam: float = parameter(1.0, NOT_NEGATIVE)
     warmup: int = parameter(0, COUNT)
     warmup_solver: str | Solver = parameter("adam", str, Solver)
+    n_features: int | None = parameter(None, COUNT, None, since=3)
     max_features: int | None = parameter(None, COUNT_FROM_1, None)
     warm_start: bool = parameter(False, "boolean")
     n_jobs: int | None = parameter(None, Integral, None)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from majorant.datasets.preprocessing import STATISTICS, Preprocessing
 from majorant.errors import ModelFileError
 from majorant.estimators.calibration import METHODS, Calibration
 from majorant.estimators.fitted import FITTED, Attribute
@@ -40,6 +41,7 @@ from majorant.persistence.strict import (
     Form,
     integer_between,
     list_of,
+    mapping_of,
     record,
 )
 from majorant.solvers import Solver
@@ -69,14 +71,18 @@ def fitted_node(model: Any, *, cv: bool) -> dict[str, Any]:
     return {
         attribute.name: _form(attribute, size).write(getattr(model, attribute.name))
         for attribute in stored_attributes(cv=cv)
-        if attribute.required or hasattr(model, attribute.name)
+        if (attribute.required and attribute.instead is None) or hasattr(model, attribute.name)
     }
 
 
 def read_fitted(node: Any, *, cv: bool, version: int) -> dict[str, Any]:
     """The attributes in a file, and those that follow from them."""
     known = {one.name: one for one in stored_attributes(cv=cv) if one.since <= version}
-    required = [name for name, attribute in known.items() if attribute.required]
+    required = [
+        name
+        for name, attribute in known.items()
+        if attribute.required and not (type(node) is dict and attribute.instead in node)
+    ]
     nodes = strict.keys(node, WHERE, required, list(known))
     n_features = SIZE.read(nodes["n_features_in_"], f"{WHERE}.n_features_in_")
     classes = LABELS.read(nodes["classes_"], f"{WHERE}.classes_")
@@ -143,15 +149,28 @@ def _shares(size: Size) -> Form:
     return Form(write, read)
 
 
-def _scores_columns(count: int) -> dict[str, Form]:
+def _scores_columns(first: str, count: int) -> dict[str, Form]:
     splits = [f"split{k}_test_score" for k in range(count - 5)]
-    names = ["lam", *splits, "mean_test_score", "std_test_score", "rank_test_score", "mean_n_features"]
-    return dict.fromkeys(names, NUMBER) | {"rank_test_score": COUNT}
+    names = [first, *splits, "mean_test_score", "std_test_score", "rank_test_score", "mean_n_features"]
+    return (
+        dict.fromkeys(names, NUMBER) | {"rank_test_score": COUNT} | ({first: COUNT} if first != "lam" else {})
+    )
 
 
 def _score_arrays(columns: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    types = {"rank_test_score": np.int64}
+    types: dict[str, Any] = {"rank_test_score": np.int64, "n_features": np.intp}
     return {name: np.array(column, types.get(name, np.float64)) for name, column in columns.items()}
+
+
+STRENGTH_SCORES = table(partial(_scores_columns, "lam")).converted(dict, _score_arrays)
+SIZE_SCORES = table(partial(_scores_columns, "n_features")).converted(dict, _score_arrays)
+
+
+def _read_scores(node: Any, where: str) -> dict[str, NDArray[Any]]:
+    columns = node.get("columns") if type(node) is dict else None
+    by_size = type(columns) is list and columns[:1] == ["n_features"]
+    scores: dict[str, NDArray[Any]] = (SIZE_SCORES if by_size else STRENGTH_SCORES).read(node, where)
+    return scores
 
 
 RECORD = {field.name: BY_ANNOTATION[str(field.type)] for field in fields(Record)}
@@ -197,6 +216,29 @@ def _calibration(size: Size) -> Form:
     return Form(write, read)
 
 
+PREPROCESSING = {"fill": mapping_of(FINITE), "categories": mapping_of(list_of(TEXT))}
+
+
+def _preprocessing_node(preprocessing: Preprocessing) -> Any:
+    return {"impute": preprocessing.impute} | {
+        name: form.write(getattr(preprocessing, name)) for name, form in PREPROCESSING.items()
+    }
+
+
+def _read_preprocessing(node: Any, where: str) -> Preprocessing:
+    node = strict.keys(node, where, ["impute", *PREPROCESSING])
+    impute = node["impute"]
+    if isinstance(impute, str):
+        strict.one_of(impute, f"{where}.impute", list(STATISTICS))
+    elif impute is not None:
+        impute = strict.finite(impute, f"{where}.impute")
+    fill, categories = (form.read(node[name], f"{where}.{name}") for name, form in PREPROCESSING.items())
+    for name, texts in categories.items():
+        if not all(low < high for low, high in pairwise(texts)):
+            raise ModelFileError(f"{where}.categories.{strict.shown(name)} must be in order, each once")
+    return Preprocessing(impute, tuple(categories), fill, categories)
+
+
 LABELS = Form(partial(array_node, what="classes_"), _read_labels)
 SIZE = integer_between(1, strict.MAX_ENTRIES)
 
@@ -211,11 +253,16 @@ FORMS: dict[str, Form | Callable[[Size], Form]] = {
     "solver": Form(parameter_node, _read_solver),
     "intercept": lambda size: float_array("intercept_", size.n_rows, ("float64", "float32")),
     "calibration": _calibration,
+    "preprocessing": Form(_preprocessing_node, _read_preprocessing),
     "coefficients": _coefficients,
     "names": _names,
     "strengths": float_array("lambdas_"),
     "deviations": lambda size: float_array("scale_", size.n_features),
     "shares": _shares,
-    "scores": table(_scores_columns).converted(dict, _score_arrays),
+    "scores": Form(
+        lambda scores: (SIZE_SCORES if "n_features" in scores else STRENGTH_SCORES).write(scores),
+        _read_scores,
+    ),
+    "sizes": list_of(COUNT).converted(lambda sizes: sizes.tolist(), partial(np.array, dtype=np.intp)),
     "history": _history,
 }

@@ -30,7 +30,7 @@ from majorant.errors import ModelFileError
 from majorant.estimators import SparseSVC, SparseSVCCV
 from majorant.estimators.from_coef import imported_classifier
 from majorant.files import atomic_write
-from majorant.persistence.store import LIBLINEAR_HEAD, naming, read_limited
+from majorant.persistence.store import LIBLINEAR_HEAD, naming, read_limited, refuse_preprocessing
 from majorant.persistence.strict import shown
 from majorant.status import Matrix, Vector
 from majorant.text import DECIMAL, INTEGER
@@ -74,6 +74,7 @@ def to_liblinear(
     str
     """
     check_is_fitted(model)
+    refuse_preprocessing(model, "LIBLINEAR's text")
     labels = _integer_labels(model.classes_)
     coef = model.coef_ if isinstance(model.coef_, np.ndarray) else model.coef_.toarray()
     weights = coef.astype(np.float64).T

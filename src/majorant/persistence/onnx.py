@@ -20,7 +20,7 @@ from majorant.errors import MajorantError, ModelFileError
 from majorant.estimators import SparseSVC, SparseSVCCV
 from majorant.estimators.from_coef import imported_classifier
 from majorant.files import atomic_write
-from majorant.persistence.store import naming, read_limited
+from majorant.persistence.store import naming, read_limited, refuse_preprocessing
 
 ALIASES: dict[type, str] = {SparseSVC: "MajorantSparseSVC", SparseSVCCV: "MajorantSparseSVCCV"}
 # The ONNX types of labels, by the kind of their array: for a variable, and for a constant. Others are
@@ -66,6 +66,7 @@ def to_onnx(
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 
     check_is_fitted(model)
+    refuse_preprocessing(model, "ONNX")
     single = getattr(getattr(model, "coef_", None), "dtype", None) == np.float32
     kind = FloatTensorType if single else DoubleTensorType
     rows = ("X", kind([None, model.n_features_in_]))

@@ -43,6 +43,8 @@ class Provenance:
     for the features as they are; the objective and the certificate are of the scaled problem."""
     label_column: str | None = None
     """The name of the column of the labels, if the columns have names."""
+    unnamed_columns: int | None = None
+    """The number of columns of the data if these had no names: "column 0", "column 1", …."""
     deviations: Sequence[float] | None = None
     """The standard deviations of the features in use (`support_`), if features were divided by these while
     training. Coefficients times deviations can be compared."""
@@ -90,6 +92,7 @@ class Provenance:
             standardized=getattr(model, "standardize", None) if standardized is None else standardized,
             deviations=None if deviations is None else [float(deviation) for deviation in deviations],
             label_column=getattr(data, "label", None),
+            unnamed_columns=getattr(data, "unnamed_columns", None),
         )
 
     def facts(self) -> dict[str, str]:
@@ -103,6 +106,7 @@ class Provenance:
             "Data": self.source,
             "SHA-256 of the data": self.sha256,
             "Column of the labels": self.label_column,
+            "Columns without names": None if self.unnamed_columns is None else f"{self.unnamed_columns:,}",
             "Training rows": None if self.n_rows is None else f"{self.n_rows:,}",
             "Features": _SCALING[self.standardized],
             "Objective": None if self.objective is None else f"{self.objective:.6g}{scaled}",

@@ -211,6 +211,15 @@ def kind_of_bytes(data: bytes) -> Kind | None:
     return "majorant" if head.lstrip().startswith(b"{") else None
 
 
+def refuse_preprocessing(model: Any, format: str) -> None:
+    """An error if a model needs its preprocessing, which other formats cannot hold."""
+    if hasattr(model, "preprocessing_"):
+        raise ModelFileError(
+            f"the model fills in missing values or makes features of categories, which {format} cannot hold: "
+            "prepare the columns beforehand, and train on the result"
+        )
+
+
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
     """Prefix errors about the content of a file with its name."""

@@ -318,6 +318,16 @@ def record(forms: Mapping[str, Form]) -> Form:
     return Form(lambda values: {name: form.write(values[name]) for name, form in forms.items()}, read)
 
 
+def mapping_of(form: Form) -> Form:
+    """A dict with any strings as keys, as an object."""
+
+    def read(node: Any, where: str) -> dict[str, Any]:
+        _expect(node, dict, where, "an object")
+        return {name: form.read(entry, f"{where}.{shown(name)}") for name, entry in node.items()}
+
+    return Form(lambda values: {name: form.write(value) for name, value in values.items()}, read)
+
+
 COUNT = integer_between()
 NUMBER = Form(number_node, number)
 FINITE = Form(float, finite)

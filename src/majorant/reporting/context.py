@@ -17,7 +17,7 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from majorant.errors import MajorantError
 from majorant.estimators import SparseSVC, SparseSVCCV
@@ -27,6 +27,7 @@ from majorant.estimators.folds import PrecomputedDecision
 from majorant.estimators.plots.data import margins_of
 from majorant.reporting.text import plain_text
 from majorant.rows.sources import ArraySource, FunctionSource, Source
+from majorant.rows.stream import read_blocks
 from majorant.status import History, Vector
 
 # The names of sources without a name of their own.
@@ -38,6 +39,7 @@ class ScoredRows:
     """Rows with labels, and the predictions of the model for them."""
 
     X: Any
+    """With all features of the model; nan where the value of a feature that it does not use is missing."""
     codes: NDArray[np.intp]
     """The index of each row's class."""
     decision: NDArray[Any]
@@ -75,7 +77,8 @@ class AskedScore:
     def value(self, rows: ScoredRows) -> float:
         """The score of the model on these rows; nan if the scorer fails."""
         model, X = self.model, rows.X
-        if isinstance(X, Source):  # as in a cross-validation on a source, the scorer gets the decisions
+        # As in a cross-validation on a source, the scorer gets the decisions.
+        if isinstance(X, Source) or (isinstance(X, np.ndarray) and np.isnan(X).any()):
             theta = np.column_stack([copy(model).densify().coef_, model.intercept_])
             model, X = PrecomputedDecision(model.classes_, theta), rows.decision
         try:
@@ -276,7 +279,8 @@ def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str, role:
         with warnings.catch_warnings():
             # The model was fitted on a data frame, and X is an array with the same columns.
             warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-            decision = np.asarray(last.decision_function(X))
+            decision = np.asarray(_decision(last, X))
+            X = _all_columns(last, X)
         labels = column_or_1d(y)
     except (ValueError, TypeError) as error:
         raise MajorantError(f"X{suffix} or y{suffix} does not suit the model: {_sentence(error)}") from None
@@ -284,6 +288,30 @@ def _rows(last: Any, before: Pipeline | None, X: Any, y: Any, suffix: str, role:
         raise MajorantError(f"X{suffix} has {len(decision)} rows, but y{suffix} has {len(labels)} labels")
     codes = _codes(labels, last.classes_, f"y{suffix}")
     return ScoredRows(X, codes, decision, role, row_names)
+
+
+def _decision(model: Any, X: Any) -> NDArray[Any]:
+    """The decision function, for which features that the model does not use may be missing."""
+    if isinstance(X, Source) and X.n_features == model.n_features_in_:
+        return np.concatenate([_decision(model, block.X) for block in read_blocks(X)])
+    dense = isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == model.n_features_in_
+    if dense and X.dtype.kind == "f" and np.isnan(X).any():
+        used = model.support_
+        rows = check_array(X[:, used]) if len(used) else X[:, used]
+        decision: NDArray[Any] = model._scores(rows, used)
+        return decision
+    return np.asarray(model.decision_function(X))
+
+
+def _all_columns(model: Any, X: Any) -> Any:
+    """A data frame with all columns of the model, nan where a column is not there."""
+    known, there = getattr(model, "feature_names_in_", None), getattr(X, "columns", None)
+    if known is None or there is None or list(there) == list(known):
+        return X
+    place = {name: j for j, name in enumerate(known)}
+    whole = np.full((len(X), len(known)), np.nan)
+    whole[:, [place[name] for name in there]] = np.asarray(X, dtype=np.float64)
+    return whole
 
 
 def _codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.intp]:

@@ -13,8 +13,9 @@ import numpy as np
 
 from majorant import __version__
 from majorant.estimators.fitted import Origin
+from majorant.estimators.sizes import fitted_potential
 from majorant.persistence import Provenance
-from majorant.potentials import Potential, make_potential
+from majorant.potentials import Potential
 from majorant.reporting.context import ReportContext
 from majorant.reporting.features import FeatureSurvey
 from majorant.reporting.scores import Score
@@ -27,11 +28,7 @@ EPSILON = sys.float_info.epsilon
 
 def potential_of(context: ReportContext) -> Potential:
     """The fitted penalty, with the strength that was chosen."""
-    model = context.model
-    if isinstance(model.penalty, Potential):
-        return model.penalty
-    lam = 0.0 if math.isnan(model.lam_) else model.lam_
-    return make_potential(model.penalty, lam=lam, delta=model.delta)
+    return fitted_potential(context.model)
 
 
 def summary(context: ReportContext, first: Score) -> str:
@@ -86,11 +83,15 @@ def certificate(context: ReportContext) -> str:
         )
     begin = f"{model.status_.value} "
     if not math.isnan(model.gap_):
-        return begin + (
+        whose = "coefficients" if model.n_features is None else "coefficients of these features"
+        bound = (
             f"The objective is at most {number(max(model.gap_, EPSILON), 2)} of its value above the minimum "
             f"(the tolerance is {number(model.tol, 2)}). This is a proof: the duality gap shows that no "
-            f"coefficients have an objective below {number(model.lower_bound_, 6)}."
+            f"{whose} have an objective below {number(model.lower_bound_, 6)}."
         )
+        if model.n_features is not None:
+            bound += " Nothing is proved of other features of this number."
+        return begin + bound
     begin += (
         f"The stationarity is {number(model.stationarity_, 2)} (the tolerance is {number(model.tol, 2)}): "
     )
@@ -135,6 +136,9 @@ def settings(context: ReportContext) -> list[tuple[str, str]]:
     potential = potential_of(context)
     formula = f", φ(w) = {potential.formula}" if potential.formula else ""
     facts = [("Penalty", f"{potential.name}{formula}"), ("Strength λ", number(model.lam_, 4))]
+    if model.n_features is not None:
+        facts[0] = ("Penalty", f"{facts[0][1]}, in standard deviations")
+        facts.insert(0, ("Number of features", _size(model)))
     if context.search is not None:
         facts = _search_facts(context.search) + facts
     if hasattr(potential, "delta"):
@@ -168,6 +172,13 @@ def settings(context: ReportContext) -> list[tuple[str, str]]:
     if model.random_state is not None:
         facts.append(("Random state", plain_text(model.random_state)))
     return facts
+
+
+def _size(model: Any) -> str:
+    """The number of features that a model was asked for, or that cross-validation has chosen."""
+    if hasattr(model, "n_features_"):
+        return f"{model.n_features_:,}, chosen from {model.sizes_[0]:,} to {model.sizes_[-1]:,}"
+    return f"{model.n_features:,}"
 
 
 def _search_facts(search: Any) -> list[tuple[str, str]]:

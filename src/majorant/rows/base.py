@@ -191,6 +191,15 @@ class Rows(ABC):
         """DᵀLᵀSLD, m × m, for the m columns of D."""
         return self.sum_blocks(lambda block: block.gram_along(D))
 
+    def gram_norm(self, scale: Vector, steps: int) -> float:
+        """‖Λ LᵀSL Λ‖ for Λ = Diag(scale), from below: power iterations from the gradient at zero."""
+        v, norm = scale * self.loss_at_zero.gradient, 0.0
+        for _ in range(steps):
+            v /= float(np.linalg.norm(v)) or 1.0
+            v = scale * self.gram_product(scale * v)
+            norm = float(np.linalg.norm(v))
+        return norm
+
     def largest_row(self) -> float:
         """max_k s_k ‖L_k‖², the sharpest curvature that a single row can have, halved."""
         return max(self.map_blocks(lambda block: block.largest_row()))

@@ -98,6 +98,10 @@ class Block(ABC):
         """The loss at θ by class, and the diagonal of LᵀSL over the rows that are active there."""
 
     @abstractmethod
+    def transposed_products(self, u: Matrix) -> Matrix:
+        """UX, for the rows of U, which have a number for every row of X."""
+
+    @abstractmethod
     def squared_norms(self, units: Vector | None = None) -> Vector:
         """‖x_k‖² for every row; with units, ‖units ∘ x_k‖²."""
 

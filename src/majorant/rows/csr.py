@@ -83,6 +83,12 @@ class CsrBlock(Block):
         negative, positive = map(LossSum, values.tolist(), gradients)
         return LossByClass(negative, positive, negative + positive, squares)
 
+    def transposed_products(self, u: Matrix) -> Matrix:
+        products = np.zeros((len(u), self.n_features))
+        for own, product in zip(np.ascontiguousarray(u), products, strict=True):
+            kernels.transposed_product(*self._csr, own, product)
+        return products
+
     def squared_norms(self, units: Vector | None = None) -> Vector:
         norms = np.zeros(self.n_samples)
         units = np.ones(self.n_features) if units is None else units

@@ -95,13 +95,13 @@ class DenseBlock(Block):
         self._by_parts(fill)
         return scores
 
-    def _left_product(self, u: Vector) -> Vector:
-        """The product uX."""
+    def _left_product(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The product uX, for a vector or the rows of a matrix."""
         if self._in_one_call:
             return np.asarray(u @ self.X)
 
-        def product(rows: slice) -> Vector:
-            return reduce(add, (u[part] @ X for part, X in self._chunks(self._step, rows)))
+        def product(rows: slice) -> NDArray[np.float64]:
+            return reduce(add, (u[..., part] @ X for part, X in self._chunks(self._step, rows)))
 
         return reduce(add, self._by_parts(product))
 
@@ -288,6 +288,10 @@ class DenseBlock(Block):
         product[:-1] = self._left_product(image)
         product[-1] = self.b * image.sum()
         return product
+
+    def transposed_products(self, u: Matrix) -> Matrix:
+        # One product with a matrix of 8 rows takes a third of the time of 8 products with vectors, or less.
+        return self._left_product(u)
 
     def squared_norms(self, units: Vector | None = None) -> Vector:
         parts = (X if units is None else X * units for _, X in self._chunks(CHUNK))

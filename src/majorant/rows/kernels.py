@@ -64,6 +64,15 @@ def loss_by_class(data, indices, starts, stops, y, s, b, theta, totals, gradient
 
 
 @compiled
+def transposed_product(data, indices, starts, stops, u, result):
+    """Add uX to the result."""
+    for k in range(u.size):
+        if u[k] != 0.0:
+            for e in range(starts[k], stops[k]):
+                result[indices[e]] += _times(u[k], data, e)
+
+
+@compiled
 def squared_norms(data, indices, starts, stops, units, norms):
     """Add ‖units ∘ x_k‖² for every row."""
     for k in range(norms.size):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import pairwise
+from operator import add
 from typing import Any
 from weakref import ref
 
@@ -16,7 +17,7 @@ from majorant.rows.base import Answer, Rows, State
 from majorant.rows.block import Block
 from majorant.rows.dense import DenseBlock
 from majorant.rows.threads import blocks_for, parallel_map
-from majorant.status import Vector
+from majorant.status import Matrix, Vector
 
 # The number of entries from which sparse rows are cut into blocks. (Dense rows are one block: numpy's many
 # short calls would compete for the GIL. A dense block runs only its long calls on all cores.) With two blocks
@@ -138,6 +139,15 @@ class MemoryRows(Rows):
 
     def map_blocks(self, question: Callable[[Block], Answer]) -> list[Answer]:
         return parallel_map([partial(question, block) for block in self.blocks])
+
+    def transposed_products(self, u: Matrix) -> Matrix:
+        """UX, for the rows of U, which have a number for every row of X."""
+        stops = np.cumsum([block.n_samples for block in self.blocks])[:-1]
+        parts = np.split(u, stops, axis=1)
+        answers = parallel_map(
+            [partial(block.transposed_products, part) for block, part in zip(self.blocks, parts, strict=True)]
+        )
+        return reduce(add, answers)
 
     @cached_property
     def column_counts(self) -> NDArray[np.intp]:

@@ -32,7 +32,13 @@ CONSTANT = 1e-14
 
 
 def standard_deviations(rows: Rows) -> Vector:
-    """The standard deviation of every feature, weighted as the loss weighs the rows; 1 if it is constant.
+    """The standard deviation of every feature, weighted as the loss weighs the rows; 1 if it is constant."""
+    found = deviations_from_mean(rows)
+    return np.where(found > 0.0, found, 1.0)
+
+
+def deviations_from_mean(rows: Rows) -> Vector:
+    """The standard deviation of every feature, weighted as the loss weighs the rows.
 
     It follows from the gradient of the loss at θ = 0, without a pass over the rows, unless a feature is far
     from zero in units of its deviation.
@@ -47,7 +53,7 @@ def standard_deviations(rows: Rows) -> Vector:
             sums = rows.sum_blocks(partial(_centred_sums, j, float(means[j])))
             variances[j] = (sums[2] - sums[1] ** 2 / weight) / weight
     deviations = np.sqrt(np.maximum(variances, 0.0))
-    return np.where(deviations > CONSTANT * np.abs(means), deviations, 1.0)
+    return np.where(deviations > CONSTANT * np.abs(means), deviations, 0.0)
 
 
 def _centred_sums(j: int, mean: float, block: Block) -> Vector:
@@ -129,6 +135,11 @@ class ScaledBlock(Block):
 
     def loss_by_class(self, theta: Vector, *, lengths: bool) -> LossByClass:
         return _by_class(self.block.loss_by_class(self._units * theta, lengths=lengths), self._units)
+
+    def transposed_products(self, u: Matrix) -> Matrix:
+        products = self.block.transposed_products(u)
+        products *= self.units
+        return products
 
     def squared_norms(self, units: Vector | None = None) -> Vector:
         return self.block.squared_norms(self.units if units is None else units * self.units)

@@ -77,6 +77,12 @@ class Source(ABC):
     """The type of X and of the coefficients, float64 or float32."""
     sha256: str | None = None
     """The SHA-256 of the uncompressed content, if it was read as a whole."""
+    preprocessing: Any = None
+    """How the columns of a table become features: a `majorant.datasets.Preprocessing`, or None."""
+    unnamed_columns: int | None = None
+    """The number of columns of a table without a header."""
+    notes: tuple[str, ...] = ()
+    """Sentences about the reading of the data, for the user."""
 
     @property
     @abstractmethod
@@ -172,7 +178,16 @@ class TransformedSource(Source):
         self.source, self.transform, self.n_blocks = source, transform, source.n_blocks
         self.n_features = source.n_features if n_features is None else n_features
         self.feature_names = feature_names or source.feature_names
-        for name in ("name", "memory", "label", "dtype", "sha256"):
+        for name in (
+            "name",
+            "memory",
+            "label",
+            "dtype",
+            "sha256",
+            "preprocessing",
+            "unnamed_columns",
+            "notes",
+        ):
             setattr(self, name, getattr(source, name))
 
     @property

@@ -55,6 +55,10 @@ class Narrowing:
         whole[:, self.where] = theta.reshape(len(whole), -1)
         return whole.ravel()
 
+    def narrow_point(self, at: Evaluated) -> Evaluated:
+        """A point of the problem as a point of the narrower problem."""
+        return replace(at, theta=self.narrow(at.theta), loss_gradient=self.narrow(at.loss_gradient))
+
     def widen_point(self, at: Evaluated) -> Evaluated:
         """A point of the narrower problem as a point of the problem."""
         return replace(at, theta=self.widen(at.theta), loss_gradient=self.widen(at.loss_gradient))

@@ -276,6 +276,12 @@ def problem_of(X, potential, factor=None, eta=0.0):
     return Objective(MemoryRows(X, np.where(np.arange(X.shape[0]) % 2, 1.0, -1.0)), potential, eta, factor)
 
 
+@pytest.fixture
+def any_condition(monkeypatch):
+    """The number of products of conjugate gradients is a constant, whatever the condition number."""
+    monkeypatch.setattr(tuning, "CG_PRODUCTS_PER_ROOT", 1e12)
+
+
 def random_sparse(n, p, density=0.1):
     return sp.csr_matrix(sp.random_array((n, p), density=density, rng=np.random.default_rng(0)))
 
@@ -294,20 +300,25 @@ def test_costs_count_flops_and_entries():
     ):
         classes, once = [objective.rows], costs.pass_ns(objective.rows)
         factorise = t.FLOP_NS * 30**3 / 3
-        assert np.isclose(costs.gram_ns(objective, classes), build + t.GRAM_STEPS * (once + factorise))
+        assert np.isclose(
+            costs.gram_cost(objective, classes).total, build + t.GRAM_STEPS * (once + factorise)
+        )
         sweeps = t.MODEL_SWEEP_NS * t.LEAST_SWEEPS * 30**2
         kinked = replace(objective, potential=L1(1.0))
-        assert np.isclose(costs.gram_ns(kinked, classes), build + t.GRAM_STEPS * (once + factorise + sweeps))
+        assert np.isclose(
+            costs.gram_cost(kinked, classes).total, build + t.GRAM_STEPS * (once + factorise + sweeps)
+        )
         factorise = t.FLOP_NS * 40**3 / 3
-        assert np.isclose(costs.dual_ns(classes), dual_build + t.DUAL_STEPS * (once + factorise))
+        assert np.isclose(costs.dual_cost(classes).total, dual_build + t.DUAL_STEPS * (once + factorise))
         assert np.isclose(costs.product_ns(objective, classes), 2 * once + t.VECTOR_NS * 30)
         entries = X.nnz if objective is sparse else 40 * 30
         sweeps = t.SWEEP_NS * t.CD_SWEEPS_PER_GRADIENT * entries
-        assert np.isclose(costs.cd_ns(classes), t.CD_GRADIENTS * (2 * once + sweeps))
+        assert np.isclose(costs.cd_cost(classes).total, t.CD_GRADIENTS * (2 * once + sweeps))
     # Of several classes, as many times as much.
     joint = Objective.joint([sparse.rows] * 3, L2(1.0))
-    for cost in (costs.gram_ns, costs.product_ns):
-        assert np.isclose(cost(joint, [sparse.rows] * 3), 3 * cost(sparse, [sparse.rows]))
+    three, one = [sparse.rows] * 3, [sparse.rows]
+    assert np.isclose(costs.gram_cost(joint, three).total, 3 * costs.gram_cost(sparse, one).total)
+    assert np.isclose(costs.product_ns(joint, three), 3 * costs.product_ns(sparse, one))
 
 
 @pytest.mark.parametrize(("potential", "engine"), [(L1(1.0), "cd"), (L2(1.0), "newton_cg")])
@@ -321,12 +332,12 @@ def test_the_gram_matrix_is_for_a_thousand_features_at_most(potential, engine, m
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-def test_a_quadratic_penalty_has_the_cheapest_engine(sparse, monkeypatch):
+def test_a_quadratic_penalty_has_the_cheapest_engine(sparse, any_condition, monkeypatch):
     X = random_sparse(400, 50)
     X = X if sparse else X.toarray()
     objective = problem_of(X, L2(1.0))
     classes = [objective.rows]
-    border = costs.gram_ns(objective, classes) / costs.product_ns(objective, classes)
+    border = costs.gram_cost(objective, classes).total / costs.product_ns(objective, classes)
     monkeypatch.setattr(tuning, "CG_PRODUCTS", 1.001 * border)
     assert engine_of(X, L2(1.0)) == "gram"
     monkeypatch.setattr(tuning, "CG_PRODUCTS", 0.999 * border)
@@ -339,11 +350,39 @@ def test_a_quadratic_penalty_has_the_cheapest_engine(sparse, monkeypatch):
         assert engine_of(X, smooth) == "gram"
 
 
+@pytest.mark.parametrize("lam", [0.5, 20.0])
+def test_well_conditioned_problems_need_few_products(lam, monkeypatch):
+    """With the penalty λ/2 ‖w‖², κ = 1 + 2 ‖XᵀX‖/λ, and 2√κ products are counted."""
+    X = random_sparse(400, 50)
+    objective = problem_of(X, L2(lam))
+    classes = [objective.rows]
+    kappa = 1.0 + 2.0 * np.linalg.norm(X.toarray(), 2) ** 2 / lam
+    monkeypatch.setattr(tuning, "CONDITION_STEPS", 200)
+    product = costs.product_ns(objective, classes)
+    dear = costs.Cost(0.0, 500.0 * product, 1.0)
+    monkeypatch.setattr(tuning, "CG_PRODUCTS", 1e3)
+    assert np.isclose(costs.cg_cost(objective, classes, dear).steps, 2.0 * np.sqrt(kappa), rtol=1e-6)
+    monkeypatch.setattr(tuning, "CG_PRODUCTS", 0.5 * np.sqrt(kappa))  # no more than that
+    assert costs.cg_cost(objective, classes, dear).steps == 0.5 * np.sqrt(kappa)
+    monkeypatch.setattr(tuning, "CG_PRODUCTS", 1e3)
+    cheap = costs.Cost(0.0, product, 1.0)  # less than the estimate of κ would cost
+    assert costs.cg_cost(objective, classes, cheap).steps == 1e3
+
+
+def test_a_budget_is_spent_in_all_and_by_the_last_iteration():
+    budget = costs.Budget.beside(costs.Cost(once=10.0, step=4.0, steps=5.0))
+    assert budget == costs.Budget(total=15.0, iteration=2.0)
+    assert budget.is_spent(15.1, 2.1)
+    assert not budget.is_spent(14.9, 2.1)
+    assert not budget.is_spent(1e9, 1.9)
+    assert not costs.NO_LIMIT.is_spent(1e300, 1e300)
+
+
 def test_a_kink_on_sparse_rows_has_the_cheaper_engine(monkeypatch):
     X = random_sparse(400, 50)
     objective = problem_of(X, L1(1.0))
     classes = [objective.rows]
-    border = tuning.CD_GRADIENTS * costs.gram_ns(objective, classes) / costs.cd_ns(classes)
+    border = tuning.CD_GRADIENTS * costs.gram_cost(objective, classes).total / costs.cd_cost(classes).total
     monkeypatch.setattr(tuning, "CD_GRADIENTS", 1.001 * border)
     assert engine_of(X, L1(1.0)) == "gram"
     monkeypatch.setattr(tuning, "CD_GRADIENTS", 0.999 * border)
@@ -354,12 +393,14 @@ def test_a_kink_on_sparse_rows_has_the_cheaper_engine(monkeypatch):
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("features", [90, 130])
-def test_few_rows_and_a_quadratic_penalty_have_the_cheapest_engine(sparse, features, monkeypatch):
+def test_few_rows_and_a_quadratic_penalty_have_the_cheapest_engine(
+    sparse, features, any_condition, monkeypatch
+):
     X = random_sparse(90, features)
     X = X if sparse else X.toarray()
     objective = problem_of(X, L2(1.0))
     classes = [objective.rows]
-    dual, gram = costs.dual_ns(classes), costs.gram_ns(objective, classes)
+    dual, gram = costs.dual_cost(classes).total, costs.gram_cost(objective, classes).total
     cheaper = "dual_newton" if dual <= gram else "gram"
     border = min(dual, gram) / costs.product_ns(objective, classes)
     monkeypatch.setattr(tuning, "CG_PRODUCTS", 1.001 * border)
@@ -368,7 +409,9 @@ def test_few_rows_and_a_quadratic_penalty_have_the_cheapest_engine(sparse, featu
     assert engine_of(X, L2(1.0)) == "newton_cg"
 
 
-def test_the_dual_equations_are_for_a_quadratic_penalty_and_as_many_rows_as_features_at_most(monkeypatch):
+def test_the_dual_equations_are_for_a_quadratic_penalty_and_as_many_rows_as_features_at_most(
+    any_condition, monkeypatch
+):
     monkeypatch.setattr(tuning, "CG_PRODUCTS", 1e12)
     monkeypatch.setattr(tuning, "DUAL_ROWS", 95)
     X = np.zeros((96, 96))
@@ -381,7 +424,7 @@ def test_the_dual_equations_are_for_a_quadratic_penalty_and_as_many_rows_as_feat
 
 
 @pytest.mark.parametrize(("potential", "engine"), [(L1(1.0), "cd"), (L2(1.0), "newton_cg")])
-def test_the_gram_matrices_of_four_classes_are_for_half_as_many_features(potential, engine):
+def test_the_gram_matrices_of_four_classes_are_for_half_as_many_features(potential, engine, any_condition):
     rows = MemoryRows(np.zeros((3000, 11)), np.where(np.arange(3000) % 2, 1.0, -1.0))
     for features, expected in ((10, "gram"), (11, engine)):
         part = rows.columns(np.arange(features))
@@ -391,7 +434,7 @@ def test_the_gram_matrices_of_four_classes_are_for_half_as_many_features(potenti
         assert chosen.__name__ == f"{expected}_iterates"
 
 
-def test_a_working_set_is_for_dense_rows_a_kink_and_many_features_or_a_start():
+def test_a_working_set_is_for_dense_rows_a_kink_and_many_features_or_a_start(any_condition):
     X = np.zeros((3000, 200))
     assert engine_of(X, L1(1.0)) == "working_set"
     assert engine_of(X, L2(1.0)) == "gram"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from majorant.datasets.content import Content, is_compressed
 from majorant.datasets.formats import FORMATS, checked_format, format_by_name
 from majorant.datasets.options import ReadOptions
-from majorant.datasets.readers import read_file
+from majorant.datasets.preprocessing import Preprocessing
+from majorant.datasets.readers import read_file, warn_of
 from majorant.datasets.sniff import explained_errors
 from majorant.datasets.sources.blocks import ChainSource, DataSource, FileSource
 from majorant.datasets.sources.libsvm_text import LibsvmSource
@@ -35,6 +36,7 @@ def open_source(
     header: bool = True,
     labelled: bool | None = True,
     columns: Sequence[str] | None = None,
+    preprocessing: Preprocessing | None = None,
     rows_per_block: int | None = None,
     block_bytes: int | str | None = None,
     memory: int | str = DEFAULT_MEMORY,
@@ -59,8 +61,8 @@ def open_source(
         Of a table, the column of the labels; of .npy, the file of the labels; of .npz, the array.
     weight : str, optional
         Of a Parquet table, the column of the sample weights; of .npy, the file.
-    format, features, drop, zero_based, header, labelled, columns
-        As in `read`.
+    format, features, drop, zero_based, header, labelled, columns, preprocessing
+        As in `read`. What `preprocessing` learns of several files, it learns from the first one.
     rows_per_block : int, optional
         The rows of a block, where they can be chosen: .npy and CSR arrays.
     block_bytes : int or str, optional
@@ -98,11 +100,28 @@ def open_source(
     block_size = BlockSize(
         rows_per_block, None if block_bytes is None else n_bytes(block_bytes), n_bytes(memory)
     )
-    options = ReadOptions(label, labelled, features, drop, zero_based, header, columns, weight)
+    options = ReadOptions(
+        label, labelled, features, drop, zero_based, header, columns, preprocessing, weight
+    )  # fmt: skip
+    source = open_files(path, format, options, block_size)
+    warn_of(source)
+    return source
+
+
+def open_files(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    format: str | None,
+    options: ReadOptions,
+    block_size: BlockSize,
+) -> Source:
+    """`open_source`, with the options together."""
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     if not paths:
         raise MajorantError("there is no file in the list of files to open")
-    parts = [_open(os.fspath(each), format, options, block_size) for each in paths]
+    parts: list[Source] = []
+    for each in paths:
+        parts.append(_open(os.fspath(each), format, options, block_size))
+        options = replace(options, preprocessing=parts[0].preprocessing)
     source = parts[0] if len(parts) == 1 else _chain(parts)
     source.memory = block_size.memory
     return source

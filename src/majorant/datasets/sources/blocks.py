@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 
 from majorant.datasets.content import Fingerprint
 from majorant.datasets.options import ReadOptions
@@ -54,7 +55,8 @@ class DataSource(KnownBlocks):
 
     def _describe(self, data: Data) -> None:
         self.name, self.sha256 = data.source, data.sha256
-        self.feature_names, self.label = data.feature_names, data.label
+        for name in ("feature_names", "label", "preprocessing", "unnamed_columns", "notes"):
+            setattr(self, name, getattr(data, name))
         n_rows, n_features = data.X.shape
         self._set_blocks([n_rows], n_features, has_labels=data.y is not None)
         self._counts = None if data.y is None else Tally.of(data.y)
@@ -72,7 +74,9 @@ class FileSource(DataSource):
 
     def __init__(self, path: str, format: str | None, options: ReadOptions) -> None:
         self._format, self._options, self._fingerprint = format, options, Fingerprint.of(path)
-        self._describe(self._read(path))  # read once, to see what there is; no row of it is kept
+        data = self._read(path)  # read once, to see what there is; no row of it is kept
+        self._options = replace(options, preprocessing=data.preprocessing)
+        self._describe(data)
 
     def _read(self, path: str) -> Data:
         return read_file(path, self._format, self._options)
@@ -93,6 +97,8 @@ class ChainSource(Source):
         first = parts[0]
         self.name = f"{first.name} and {len(parts) - 1} more"
         self.feature_names, self.label = first.feature_names, first.label
+        self.preprocessing, self.unnamed_columns = first.preprocessing, first.unnamed_columns
+        self.notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
         for part in parts:
             if part.n_features != first.n_features:
                 raise DataFileError(

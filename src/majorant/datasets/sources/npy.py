@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from majorant.datasets.arrays import read_npy_header
 from majorant.datasets.content import Fingerprint
 from majorant.datasets.labels import labels_from_array
-from majorant.datasets.options import ReadOptions, reason
+from majorant.datasets.options import ReadOptions, reason, refuse_preprocessing
 from majorant.datasets.sources import BlockSize
 from majorant.datasets.sources.blocks import KnownBlocks
 from majorant.errors import DataFileError
@@ -43,10 +44,7 @@ class NpyFile:
         fingerprint = Fingerprint.of(path)
         try:
             with open(path, "rb") as file:
-                first_version = np.lib.format.read_magic(file) == (1, 0)
-                kind = np.lib.format
-                read = kind.read_array_header_1_0 if first_version else kind.read_array_header_2_0
-                shape, by_columns, dtype = read(file)
+                shape, by_columns, dtype = read_npy_header(file)
                 offset = file.tell()
         except OSError as error:
             raise DataFileError(f"cannot be read ({error.strerror})", fingerprint.path) from None
@@ -87,6 +85,7 @@ def open_arrays(path: Path, options: ReadOptions, block_size: BlockSize) -> Sour
     """The rows of X.npy or of a directory with such files, and their labels and weights."""
     if options.drop:
         raise DataFileError("the columns of an array have no names: drop is for tables", path)
+    refuse_preprocessing(options, str(path))
     if (path / "indptr.npy").exists():
         return CsrFilesSource(path, options, block_size)
     return NpySource(path / "X.npy" if path.is_dir() else path, options, block_size)

@@ -1,4 +1,4 @@
-"""The parts that all plots share: axes, names, legends, the axis of the strengths."""
+"""The parts that all plots share: axes, names, legends, the axes of strengths and of numbers of features."""
 
 from __future__ import annotations
 
@@ -70,6 +70,16 @@ def height_in_points(ax: Axes) -> float:
 def font_size(ax: Axes, n_lines: int) -> float:
     """The font size at which `n_lines` lines of text fit into the height of the axes."""
     return float(np.clip(height_in_points(ax) / (1.25 * max(n_lines, 1)), 4.0, 9.0))
+
+
+def size_axis(ax: Axes, sizes: Vector, padding: float = 0.0) -> None:
+    """An axis of numbers of features."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    beyond = padding * (sizes[-1] - sizes[0])
+    ax.set_xlim(sizes[0] - beyond, sizes[-1] + beyond)
+    ax.set_xlabel("Number of features")
 
 
 def strength_axis(ax: Axes, lambdas: Vector, padding: float = 0.0) -> None:

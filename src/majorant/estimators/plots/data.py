@@ -51,13 +51,16 @@ def bin_edges(margins: Vector, max_bins: int, min_width: float = 0.0) -> Vector:
 class PathLines(NamedTuple):
     """The coefficients along a path."""
 
-    lambdas: Vector
+    at: Vector
+    """The strengths, falling; or the numbers of features, rising."""
+    by_size: bool
+    """Whether `at` are numbers of features."""
     features: NDArray[np.intp]
     """The features drawn, the largest first."""
     sizes: Matrix
-    """(n_lambdas, n_features): coefficients, or of several problems their Euclidean norms."""
+    """(n_models, n_features): coefficients, or of several problems their Euclidean norms."""
     starts: NDArray[np.intp]
-    """Where each line begins, one λ before its feature enters: earlier, all lines would overlap at 0."""
+    """Where each line begins, a model before its feature enters: earlier, all lines would overlap at 0."""
     n_selected: int
     """The number of features with a coefficient on the path that is not zero."""
     one_problem: bool
@@ -66,7 +69,7 @@ class PathLines(NamedTuple):
 def path_lines(
     path: Path, max_lines: int, units: Vector | float = 1.0, max_points: int = 0
 ) -> PathLines | None:
-    """The largest coefficients along a path; None for less than two strengths above 0.
+    """The largest coefficients along a path; None for less than two models, or strengths above 0.
 
     Parameters
     ----------
@@ -76,22 +79,26 @@ def path_lines(
     units : array (n_features,), optional
         Factors that make coefficients of different features comparable.
     max_points : int
-        The number of strengths, evenly chosen; 0: all.
+        The number of models, evenly chosen; 0: all.
     """
-    models = [model for model in path.models if model.lam_ > 0.0]  # 0 has no logarithm
+    by_size = path.by_size
+    models = [model for model in path.models if by_size or model.lam_ > 0.0]  # 0 has no logarithm
     if len(models) < 2:
         return None
     models = [models[i] for i in subsample(len(models), max_points or len(models))]
     features, sizes, n_selected = largest_on_path(models, max_lines, units)
     starts = np.maximum((sizes != 0.0).argmax(axis=0) - 1, 0)
-    lambdas = np.array([model.lam_ for model in models])
-    return PathLines(lambdas, features, sizes, starts, n_selected, models[0].coef_.shape[0] == 1)
+    at = np.array([model.n_features if by_size else model.lam_ for model in models], dtype=np.float64)
+    return PathLines(at, by_size, features, sizes, starts, n_selected, models[0].coef_.shape[0] == 1)
 
 
 class CVScores(NamedTuple):
-    """The scores of a cross-validation against the strength λ."""
+    """The scores of a cross-validation against the strength λ, or the number of features."""
 
-    lambdas: Vector
+    at: Vector
+    """The strengths, falling; or the numbers of features, rising."""
+    by_size: bool
+    """Whether `at` are numbers of features."""
     mean: Vector
     standard_error: Vector
     """Zero with a single fold."""
@@ -102,9 +109,10 @@ class CVScores(NamedTuple):
 
 
 def cv_scores(model: SparseSVCCV, max_points: int = 0) -> CVScores | None:
-    """The scores of a fitted model; None for less than two strengths above 0."""
-    results = model.cv_results_
-    at = np.flatnonzero(results["lam"] > 0.0)  # 0 has no logarithm
+    """The scores of a fitted model; None for less than two numbers of features, or strengths above 0."""
+    results, by_size = model.cv_results_, model.n_features is not None
+    grid = np.asarray(results["n_features" if by_size else "lam"], dtype=np.float64)
+    at = np.flatnonzero(by_size | (grid > 0.0))  # 0 has no logarithm
     if len(at) < 2:
         return None
     at = at[subsample(len(at), max_points or len(at))]
@@ -113,7 +121,14 @@ def cv_scores(model: SparseSVCCV, max_points: int = 0) -> CVScores | None:
     scoring = model.scoring
     score = "Accuracy" if scoring is None else scoring if isinstance(scoring, str) else "Score"
     mean, n_features = results["mean_test_score"][at], results["mean_n_features"][at]
-    return CVScores(results["lam"][at], mean, error, n_features, n_splits, score)
+    return CVScores(grid[at], by_size, mean, error, n_features, n_splits, score)
+
+
+def marked(model: SparseSVCCV) -> tuple[float, float]:
+    """Where the best mean score is, and the choice within one standard error of it."""
+    if model.n_features is not None:
+        return float(model.n_features_best_), float(model.n_features_1se_)
+    return model.lam_best_, model.lam_1se_
 
 
 def most_frequent(model: SparseSVCCV, sizes: Any, top: int) -> NDArray[np.intp]:

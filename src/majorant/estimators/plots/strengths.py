@@ -1,4 +1,4 @@
-"""Plots against the strength of the penalty: paths, cross-validation, selection frequencies."""
+"""Plots against the strength of the penalty or the number of features: paths, scores, frequencies."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from majorant.estimators.plots.axes import (
     names_for,
     plain,
     shortened,
+    size_axis,
     strength_axis,
 )
-from majorant.estimators.plots.data import cv_scores, most_frequent, path_lines
+from majorant.estimators.plots.data import cv_scores, marked, most_frequent, path_lines
 from majorant.status import Vector
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ MOST_LINES = 300
 
 
 def plot_path(path: Path, names: Sequence[str] | None = None, top: int = 10, ax: Axes | None = None) -> Axes:
-    """Draw the coefficients against the strength λ, the strongest penalty on the left.
+    """Draw the coefficients against λ, the strongest penalty on the left, or against the number of features.
 
     The features with the largest coefficients on the path are labelled at its end, the others are thin and
     grey. Of more than 300 features the 300 largest are drawn; those never selected are not.
@@ -58,21 +59,21 @@ def plot_path(path: Path, names: Sequence[str] | None = None, top: int = 10, ax:
     """
     found = path_lines(path, MOST_LINES)
     if found is None:
-        raise ValueError("A path is drawn from at least two models with lam > 0.")
-    lambdas, largest, sizes = found.lambdas, found.features, found.sizes
+        raise ValueError("A path is drawn from at least two models with lam > 0, or with n_features.")
+    largest, sizes = found.features, found.sizes
     names = names_for(path.models[0], names)
     labelled = min(max(top, 0), len(largest))
     ax = axes_for(ax, size=(6.4, max(4.2, 0.8 + 0.16 * labelled)))
     from matplotlib.collections import LineCollection
 
     colours = [f"C{k % MOST_COLOURS}" for k in range(labelled)]
-    lines = [np.column_stack([lambdas, column])[i:] for column, i in zip(sizes.T, found.starts, strict=True)]
+    lines = [np.column_stack([found.at, column])[i:] for column, i in zip(sizes.T, found.starts, strict=True)]
     ax.add_collection(LineCollection(lines[labelled:], colors=PALE, linewidths=0.6, zorder=1.5))
     # The largest is drawn last, on top.
     ax.add_collection(
         LineCollection(lines[:labelled][::-1], colors=colours[::-1], linewidths=1.5, zorder=2.5)
     )
-    strength_axis(ax, lambdas)
+    (size_axis if found.by_size else strength_axis)(ax, found.at)
     low, high = (min(0.0, sizes.min()), max(0.0, sizes.max())) if sizes.size else (0.0, 1.0)
     ax.set_ylim(low - 0.04 * (high - low) * (low < 0.0), high + 0.04 * (high - low))
     if low < 0.0:
@@ -118,9 +119,10 @@ def _spread(ideal: Vector, gap: float) -> Vector:
 
 
 def plot_cv(cv_model: SparseSVCCV, ax: Axes | None = None) -> Axes:
-    """Draw the mean score, with a band of one standard error, against the strength λ.
+    """Draw the mean score, with a band of one standard error, against λ or the number of features.
 
-    Vertical lines mark `lam_best_` and `lam_1se_`; above the axes is the mean number of features.
+    Vertical lines mark the best and the choice within one standard error; above the axes is the mean number
+    of features.
 
     Parameters
     ----------
@@ -134,31 +136,34 @@ def plot_cv(cv_model: SparseSVCCV, ax: Axes | None = None) -> Axes:
     check_is_fitted(cv_model, "cv_results_")
     scores = cv_scores(cv_model)
     if scores is None:
-        raise ValueError("Scores are drawn against at least two strengths above 0.")
-    lambdas, mean, error = scores.lambdas, scores.mean, scores.standard_error
+        raise ValueError("Scores are drawn against at least two strengths above 0, or numbers of features.")
+    at, mean, error = scores.at, scores.mean, scores.standard_error
     ax = axes_for(ax)
     if scores.n_splits > 1:
-        ax.fill_between(lambdas, mean - error, mean + error, color="C0", alpha=0.2, linewidth=0)
-    ax.plot(lambdas, mean, color="C0", marker="." if len(lambdas) <= 50 else "")
-    best, within = cv_model.lam_best_, cv_model.lam_1se_
+        ax.fill_between(at, mean - error, mean + error, color="C0", alpha=0.2, linewidth=0)
+    ax.plot(at, mean, color="C0", marker="." if len(at) <= 50 else "")
+    by_size = scores.by_size
+    best, within = marked(cv_model)
     marks = [(best, "--", "best"), (within, ":", "1 SE")]
     if best == within:
         marks = [(best, "--", "best and 1 SE")]
-    for lam, dashes, text in marks:
-        if lam > 0.0:
-            ax.axvline(lam, color="0.2", linestyle=dashes, linewidth=1.0, label=f"{text}: λ = {lam:.3g}")
-    strength_axis(ax, lambdas, padding=0.02)  # the best may be the first or the last
+    for place, dashes, text in marks:
+        if by_size or place > 0.0:
+            label = f"{text}: {place:.0f} features" if by_size else f"{text}: λ = {place:.3g}"
+            ax.axvline(place, color="0.2", linestyle=dashes, linewidth=1.0, label=label)
+    (size_axis if by_size else strength_axis)(ax, at, padding=0.02)  # the best may be the first or the last
     ax.set_ylabel(f"{scores.score}, mean ± one standard error")
     legend(ax)
     plain(ax)
-    _label_feature_counts(ax, lambdas, scores.n_features)
+    if not by_size:
+        _label_feature_counts(ax, at, scores.n_features)
     return ax
 
 
 def plot_selection_frequency(
     cv_model: SparseSVCCV, names: Sequence[str] | None = None, top: int = 30, ax: Axes | None = None
 ) -> Axes:
-    """Draw the share of the folds that select each feature at the chosen strength.
+    """Draw the share of the folds that select each feature at the chosen strength, or number of features.
 
     A pale bar is a feature that the model fitted on all data does not use.
 
@@ -196,7 +201,10 @@ def plot_selection_frequency(
     explained = "" if final.all() else "\n(pale: not in the model fitted on all data)"
     ax.set_xlabel("Share of the folds that select the feature" + explained)
     hidden = f", the first {len(shown)} shown" if n_selected > len(shown) else ""
-    title = f"λ = {cv_model.lam_:.3g}, {n_selected} features selected in some fold{hidden}"
+    chosen = f"λ = {cv_model.lam_:.3g}"
+    if cv_model.n_features is not None:
+        chosen = f"Size {cv_model.n_features_}"
+    title = f"{chosen}, {n_selected} features selected in some fold{hidden}"
     ax.set_title(title, fontsize="medium")
     return plain(ax)
 

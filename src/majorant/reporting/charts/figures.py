@@ -8,7 +8,7 @@ import numpy as np
 
 from majorant.estimators import SparseSVCCV
 from majorant.estimators.path import Path
-from majorant.estimators.plots.data import certificate_errors, cv_scores, path_lines, subsample
+from majorant.estimators.plots.data import certificate_errors, cv_scores, marked, path_lines, subsample
 from majorant.reporting.charts.chart import (
     COLOURS,
     FONT,
@@ -19,7 +19,7 @@ from majorant.reporting.charts.chart import (
     LegendEntry,
     spread,
 )
-from majorant.reporting.charts.scales import linear_scale, log_scale, scale_of
+from majorant.reporting.charts.scales import Scale, linear_scale, log_scale, scale_of
 from majorant.reporting.context import ReportContext
 from majorant.reporting.text import counted, number, plain_text, text_width, truncated
 from majorant.status import Vector
@@ -31,6 +31,10 @@ MOST_PATH_LINES = 60
 # The width of the names of features.
 NAME_WIDTH = 132.0
 
+# By strength, and by number of features.
+X_LABELS = ("Strength λ of the penalty", "Number of features")
+AGAINST = ("the strength of the penalty", "the number of features")
+
 Curve = tuple[Vector, Vector]
 
 
@@ -40,6 +44,8 @@ Curve = tuple[Vector, Vector]
 def draw_certificate(context: ReportContext) -> Figure | None:
     """The gap, or without a gap the stationarity, on a logarithmic scale against iterations."""
     curves = [_finite(h.column("iteration"), certificate_errors(h)) for h in context.histories]
+    if context.model.n_features is not None:
+        return None  # a search has a certificate at its end alone
     if not any(len(x) for x, _ in curves):
         return None
     certificate = "Stationarity" if np.isnan(context.model.gap_) else "Duality gap, relative to the objective"
@@ -105,12 +111,12 @@ def _draw_curves(chart: Chart, curves: Sequence[Curve], context: ReportContext) 
 
 
 def draw_path(context: ReportContext, path: Path) -> Figure | None:
-    """The coefficients against λ, the strongest penalty on the left, the largest coefficients with names."""
+    """The coefficients against λ or the number of features, the largest coefficients with names."""
     units = 1.0 if context.deviations is None else context.deviations
     lines = path_lines(path, MOST_PATH_LINES, units, MOST_POINTS)
     if lines is None:
         return None
-    lambdas, sizes, count = lines.lambdas, lines.sizes, len(lines.features)
+    at, sizes, count = lines.at, lines.sizes, len(lines.features)
     labelled = min(COLOURS, count)
     names = [
         truncated(plain_text(context.names[i]), FONT, NAME_WIDTH - 18.0) for i in lines.features[:labelled]
@@ -118,24 +124,27 @@ def draw_path(context: ReportContext, path: Path) -> Figure | None:
     y_label = "Coefficient" if lines.one_problem else "Length of the coefficients over the classes"
     chart = Chart(
         "path", "Coefficients along the path",
-        f"The coefficients of {count} features against the strength of the penalty, which falls from "
-        f"{number(lambdas[0])} to {number(lambdas[-1])}.",
-        log_scale(float(lambdas[-1]), float(lambdas[0]), falling=True),
-        scale_of(np.append(sizes.ravel(), 0.0)),
-        x_label="Strength λ of the penalty",
+        f"The coefficients of {count} features against {AGAINST[lines.by_size]} from {number(at[0])} to "
+        f"{number(at[-1])}.",
+        _axis(at, by_size=lines.by_size), scale_of(np.append(sizes.ravel(), 0.0)),
+        x_label=X_LABELS[lines.by_size],
         y_label=y_label + ("" if context.deviations is None else " × standard deviation"),
         height=220.0, right=24.0 + max((text_width(name, FONT) for name in names), default=0.0),
     )  # fmt: skip
     for k in reversed(range(count)):  # the largest on top
         start = lines.starts[k]
-        chart.line(lambdas[start:], sizes[start:, k], f"c{k}" if k < labelled else "pale thin")
+        chart.line(at[start:], sizes[start:, k], f"c{k}" if k < labelled else "pale thin")
     if sizes.size and sizes.min() < 0.0:
         chart.rule(y=0.0, classes="axis")
     _label_ends(chart, sizes[-1, :labelled], names)
     legend = []
-    if lambdas[-1] <= context.model.lam_ <= lambdas[0]:
-        chart.rule(x=context.model.lam_, classes="dashed")
-        legend = [LegendEntry("dashed", f"this model, λ = {number(context.model.lam_)}")]
+    model = context.model
+    here = model.lam_
+    if lines.by_size:  # of a cross-validation, `n_features` are all numbers that it has compared
+        here = float(getattr(model, "n_features_", len(model.support_)))
+    if at.min() <= here <= at.max():
+        chart.rule(x=here, classes="dashed")
+        legend = [LegendEntry("dashed", f"this model, {_place(here, by_size=lines.by_size)}")]
     hidden = lines.n_selected - count
     note = f"The {MOST_PATH_LINES} largest are drawn, {hidden:,} smaller ones are not." if hidden else ""
     return chart.figure("Path", legend, note)
@@ -151,36 +160,53 @@ def _label_ends(chart: Chart, ends: Vector, names: list[str]) -> None:
 
 
 def draw_cv_scores(model: SparseSVCCV) -> Figure | None:
-    """The mean score with a band of one standard error against λ; above, the mean number of features."""
+    """The mean score with a band of one standard error; above, the mean number of features."""
     scores = cv_scores(model, MOST_POINTS)
     if scores is None:
         return None
-    lambdas, mean, error = scores.lambdas, scores.mean, scores.standard_error
+    at, mean, error, by_size = scores.at, scores.mean, scores.standard_error, scores.by_size
+    best, within = marked(model)
     score = plain_text(scores.score, 30)
     chart = Chart(
         "cv", "Score in cross-validation",
-        f"{score} against the strength of the penalty; the best mean is {number(mean.max())} at λ = "
-        f"{number(model.lam_best_)}.",
-        log_scale(float(lambdas[-1]), float(lambdas[0]), falling=True),
+        f"{score} against {AGAINST[by_size]}; the best mean is {number(mean.max())} at "
+        f"{_place(best, by_size=by_size)}.",
+        _axis(at, by_size=by_size),
         linear_scale(float((mean - error).min()), float((mean + error).max())),
-        x_label="Strength λ of the penalty", y_label=f"{score}, mean of {scores.n_splits} folds",
+        x_label=X_LABELS[by_size], y_label=f"{score}, mean of {scores.n_splits} folds",
         height=200.0, header=20.0,
     )  # fmt: skip
-    chart.band(lambdas, mean - error, mean + error, "c0")
-    chart.line(lambdas, mean, "c0")
-    _label_feature_counts(chart, lambdas, scores.n_features)
+    chart.band(at, mean - error, mean + error, "c0")
+    chart.line(at, mean, "c0")
+    if not by_size:
+        _label_feature_counts(chart, at, scores.n_features)
     legend = [LegendEntry("c0", "mean ± one standard error")]
-    marks = [(model.lam_best_, "dashed", "best"), (model.lam_1se_, "dotted", "within one standard error")]
-    if model.lam_best_ == model.lam_1se_:
-        marks = [(model.lam_best_, "dashed", "best, also within one standard error")]
-    for lam, dashes, text in marks:
-        if lam > 0.0:
-            chart.rule(x=lam, classes=dashes)
-            legend.append(LegendEntry(dashes, f"{text}: λ = {number(lam)}"))
-    best = model.selection == "best"
-    chosen = "the best" if best else "the strongest within one standard error of the best"
-    note = f"Chosen: {chosen}, λ = {number(model.lam_)}. The numbers on top count the features, on average."
+    marks = [(best, "dashed", "best"), (within, "dotted", "within one standard error")]
+    if best == within:
+        marks = [(best, "dashed", "best, also within one standard error")]
+    for place, dashes, text in marks:
+        if by_size or place > 0.0:
+            chart.rule(x=place, classes=dashes)
+            legend.append(LegendEntry(dashes, f"{text}: {_place(place, by_size=by_size)}"))
+    chosen = "the best"
+    if model.selection != "best":
+        chosen = f"the {'fewest' if by_size else 'strongest'} within one standard error of the best"
+    if by_size:
+        note = f"Chosen: {chosen}, {_place(model.n_features_, by_size=True)}."
+    else:
+        note = f"Chosen: {chosen}, {_place(model.lam_)}. The numbers on top count the features, on average."
     return chart.figure("Cross-validation", legend, note)
+
+
+def _axis(at: Vector, *, by_size: bool) -> Scale:
+    """The axis of the strengths, falling, or of the numbers of features."""
+    if by_size:
+        return linear_scale(float(at[0]), float(at[-1]), most=max(1, min(8, int(at[-1] - at[0]))), tight=True)
+    return log_scale(float(at[-1]), float(at[0]), falling=True)
+
+
+def _place(value: float, *, by_size: bool = False) -> str:
+    return counted(int(value), "feature") if by_size else f"λ = {number(value)}"
 
 
 def _label_feature_counts(chart: Chart, lambdas: Vector, counts: Vector) -> None:

@@ -112,15 +112,18 @@ class Newton(Solver):
     def descend(self, objective: Objective, start: Evaluated) -> Iterator[Iterate]:
         """Newton's iterates after the start; from zero, by way of a rough start if that has a lower Φ."""
         warm = bool(objective.lengths(start.theta).any())
-        rough = None if warm else self._rough_start(objective, start.theta)
+        chosen = self.choose_engine(objective, start.theta, warm=warm)
+        rough = None if warm else self._rough_start(objective, start.theta, chosen)
         if rough is not None:
-            iterates = self.engine(objective, rough)
+            # Where a rough start tells which features matter, a working set may take the place of all.
+            again = self.choose_engine(objective, rough.theta) if chosen is gram_iterates else chosen
+            iterates = self.engine(objective, rough, again)
             first = next(iterates)
             if isinstance(first, Evaluated) and first.value < start.value:
                 yield first
                 yield from iterates
                 return
-        iterates = self.engine(objective, start, warm=warm)
+        iterates = self.engine(objective, start, chosen)
         next(iterates)
         yield from iterates
 
@@ -131,7 +134,7 @@ class Newton(Solver):
             [minimised(problem.on([rows]), row, descend=self.descend) for rows, row in pairs]
         )
 
-    def _rough_start(self, objective: Objective, zero: Vector) -> Evaluated | None:
+    def _rough_start(self, objective: Objective, zero: Vector, engine: Engine) -> Evaluated | None:
         """A starting point better than zero, if computing one costs little.
 
         Before the Gram matrix, a few steps on every 16th row, if these are enough rows: most rows then never
@@ -140,7 +143,7 @@ class Newton(Solver):
         Before conjugate gradients, an epoch of dual coordinate descent. Φ at the point is not computed, and
         the gradient is approximate.
         """
-        classes, engine = objective.in_memory or (), self.choose_engine(objective, zero)
+        classes = objective.in_memory or ()
         if engine is newton_cg_iterates:
             usable = objective.potential.quadratic and objective.penalised and not classes[0].dense
             return Evaluated(dual_start(objective, classes), math.nan, zero) if usable else None
@@ -156,9 +159,9 @@ class Newton(Solver):
         *_, last = islice(iterates, tuning.SUBSAMPLE_NEWTON_STEPS + 1)
         return replace(last, value=math.nan)
 
-    def engine(self, objective: Objective, start: Evaluated, *, warm: bool = False) -> Iterator[Iterate]:
-        """Newton's iterates by the engine for this problem, and by a second one if the first is too slow."""
-        classes, engine = objective.in_memory or (), self.choose_engine(objective, start.theta, warm=warm)
+    def engine(self, objective: Objective, start: Evaluated, engine: Engine) -> Iterator[Iterate]:
+        """Newton's iterates by an engine, and by a second one that factorises if the first is too slow."""
+        classes = objective.in_memory or ()
         if engine is working_set_iterates:
             yield from working_set_iterates(objective, classes, start)
             return
@@ -167,34 +170,34 @@ class Newton(Solver):
             return
         second, cost = self._direct_engine(objective, classes, tuning.HAND_OVER_RATIO * self.gram_features)
         last = start.theta
-        for at in engine(objective, classes, last, tuning.HAND_OVER_SHARE * cost):
+        for at in engine(objective, classes, last, costs.Budget.beside(cost)):
             yield at
             last = at.theta
         yield from islice(second(objective, classes, last), 1, None)
 
     def _direct_engine(
         self, objective: Objective, classes: Sequence[MemoryRows], gram_features: int
-    ) -> tuple[Engine, float]:
+    ) -> tuple[Engine, costs.Cost]:
         """The cheaper engine that factorises a matrix, and its cost, which is infinite if none applies."""
         rows = classes[0]
-        dual = costs.dual_ns(classes) if dual_newton_applies(objective, rows) else math.inf
+        dual = costs.dual_cost(classes) if dual_newton_applies(objective, rows) else costs.NOT_POSSIBLE
         possible = rows.n_features <= gram_features / math.sqrt(len(classes))
         if not possible or (not objective.potential.smooth and _singular(objective, rows)):
             return dual_newton_iterates, dual
-        gram = costs.gram_ns(objective, classes)
-        return (dual_newton_iterates, dual) if dual <= gram else (gram_iterates, gram)
+        gram = costs.gram_cost(objective, classes)
+        return (dual_newton_iterates, dual) if dual.total <= gram.total else (gram_iterates, gram)
 
     def choose_engine(self, objective: Objective, theta: Vector, *, warm: bool = False) -> Engine:
         """The engine of the table at the top of this file; `warm`: the run starts where another has ended."""
         classes, potential = objective.in_memory or (), objective.potential
         rows, kinked = classes[0], not objective.potential.smooth
         direct, cost = self._direct_engine(objective, classes, self.gram_features)
-        other = math.inf
+        other = costs.NOT_POSSIBLE
         if kinked and not rows.dense and objective.penalised:
-            other = costs.cd_ns(classes)
+            other = costs.cd_cost(classes)
         elif potential.quadratic and objective.penalised:
-            other = tuning.CG_PRODUCTS * costs.product_ns(objective, classes)
-        if math.isinf(cost) or other < cost:
+            other = costs.cg_cost(objective, classes, cost)
+        if cost is costs.NOT_POSSIBLE or other.total < cost.total:
             return cd_iterates if kinked else newton_cg_iterates
         # At zero only the gradient shows which features matter, which pays with many features. The runs of a
         # path share the Gram matrix of all features: paths of cina0 take 0.73 of the time.

@@ -11,7 +11,6 @@ With several classes at once, a feature is a group of coefficients: zero for all
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from weakref import ref
@@ -28,6 +27,7 @@ from majorant.rows.memory import same_rows
 from majorant.rows.quadratic import ActiveQuadratic
 from majorant.solvers.line_search import step_towards
 from majorant.solvers.newton import tuning
+from majorant.solvers.newton.costs import NO_LIMIT, Budget
 from majorant.solvers.newton.newton_equations import newton_direction
 from majorant.solvers.newton.quadratic_subproblem import minimise_on_support
 from majorant.solvers.newton.working_set import features_to_watch
@@ -35,12 +35,12 @@ from majorant.status import Evaluated, Iterate, Provisional, Vector
 
 
 def cd_iterates(
-    objective: Objective, classes: Sequence[MemoryRows], theta: Vector, budget: float = math.inf
+    objective: Objective, classes: Sequence[MemoryRows], theta: Vector, budget: Budget = NO_LIMIT
 ) -> Iterator[Iterate]:
     """Rounds of descent on the watched features; between rounds, all features are checked for violations.
 
     The goals of the rounds decrease geometrically. (With goals that depend only on the violations of other
-    features, convergence is slow.) The iterates end when the budget, in nanoseconds of `costs.py`, is spent.
+    features, convergence is slow.) The iterates end when the budget is spent.
     """
     rows = classes[0]
     state: _State | None = rows.warm_cache.pop(_State, None)
@@ -48,19 +48,21 @@ def cd_iterates(
         state = _State(classes)
     state.objective, state.classes = objective, classes
     try:
-        yield from _rounds(objective, state, objective.evaluate(theta), state.worked + budget)
+        yield from _rounds(objective, state, objective.evaluate(theta), budget)
     finally:
         # The rows refer to the state. If it referred to the rows, X would stay until a garbage collection.
         del state.objective, state.classes, state.problem
         rows.warm_cache[_State] = state
 
 
-def _rounds(objective: Objective, state: _State, at: Evaluated, most_work: float) -> Iterator[Iterate]:
+def _rounds(objective: Objective, state: _State, at: Evaluated, budget: Budget) -> Iterator[Iterate]:
     goal = np.inf
+    begin = before = state.worked
     while True:
         yield at
-        if state.worked > most_work:
+        if budget.is_spent(state.worked - begin, state.worked - before):
             return
+        before = state.worked
         violations = objective.violations(at)
         per_violation, fall = tuning.CD_GOALS_IF_FEW if state.watches_few else tuning.CD_GOALS
         goal = min(per_violation * float(np.max(violations)), fall * goal)
@@ -68,7 +70,8 @@ def _rounds(objective: Objective, state: _State, at: Evaluated, most_work: float
         shown = state.worked
         for _ in range(tuning.CD_ROUNDS):
             check()
-            if state.descend(goal) <= goal or state.worked > most_work:
+            met = state.descend(goal) <= goal
+            if met or budget.is_spent(state.worked - begin, state.worked - before):
                 break
             if state.newton_is_due():
                 state.newton()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from majorant.jit import compiled, compiled_part
 from majorant.solvers.newton import tuning
-from majorant.solvers.newton.model_kernels import optimality, shrink
+from majorant.solvers.newton.model_kernels import optimality, optimality_of_one, shrink, shrink_one
 
 # A sweep along columns -------------------------------------------------------------------------------------
 
@@ -86,7 +86,10 @@ def _sweep(data, indices, starts, codes, column, u, W, slopes, ridge, scale, scr
             gradient, curvature = _derivatives(data, indices, start, stop, codes, u, c, classes)
             g[c] = gradient + ridge * W[j, c]
             h[c] = curvature + ridge
-        old, slope_of_loss, violation = optimality(W[j], g, slope)
+        if codes is None:
+            old, slope_of_loss, violation = optimality_of_one(W[j, 0], g[0], slope)
+        else:
+            old, slope_of_loss, violation = optimality(W[j], g, slope)
         near[j] = old > 0.0 or slope_of_loss > 0.9 * slope
         if violation == 0.0:
             continue
@@ -98,7 +101,11 @@ def _sweep(data, indices, starts, codes, column, u, W, slopes, ridge, scale, scr
                     whole += data[e] * data[e]
                 for c in range(classes):
                     h[c] = 2.0 * whole + ridge
-            new = shrink(W[j], g, h, slope, w)
+            if codes is None:
+                w[0] = shrink_one(W[j, 0], g[0], h[0], slope)
+                new = abs(w[0])
+            else:
+                new = shrink(W[j], g, h, slope, w)
             change = slope * (new - old) + 0.5 * ridge * (new * new - old * old)
             for c in range(classes):
                 change += _move(data, indices, start, stop, codes, u, c, classes, w[c] - W[j, c])

@@ -111,11 +111,24 @@ def descend_on_group_model(H, R, W, slopes, ridge, scale, sweeps, accuracy, g, h
 
 
 @compiled_part
+def optimality_of_one(w, g, slope):
+    """|w|, |g| and the violation: the least length of g plus a subgradient of slope |w|."""
+    return abs(w), abs(g), abs(g + slope * np.sign(w)) if w != 0.0 else max(abs(g) - slope, 0.0)
+
+
+@compiled_part
+def shrink_one(w, g, h, slope):
+    """The minimiser v of g (v - w) + h (v - w)²/2 + slope |v|."""
+    if h > 0.0:
+        b = h * w - g
+        return np.sign(b) * max(abs(b) - slope, 0.0) / h
+    # No active row has the feature and there is no ridge: only the slope sees it.
+    return 0.0 if slope > 0.0 else w
+
+
+@compiled_part
 def optimality(W, g, slope):
-    """‖W‖, ‖g‖ and the violation: the smallest norm of g plus a subgradient of slope ‖W‖."""
-    if g.size == 1:  # without squares, which may overflow
-        signed = g[0] + slope * np.sign(W[0])
-        return abs(W[0]), abs(g[0]), abs(signed) if W[0] != 0.0 else max(abs(g[0]) - slope, 0.0)
+    """`optimality_of_one` with norms over the classes."""
     size = 0.0
     slope_of_loss = 0.0
     for c in range(g.size):
@@ -139,13 +152,6 @@ def shrink(W, g, h, slope, w):
     With b = hW - g it is b/(h + slope/t), where its length t solves Σ (b/(ht + slope))² = 1: by Newton's
     method on the inverse root of the sum, which is nearly linear in t, from t = 0 upwards.
     """
-    if g.size == 1:
-        b = h[0] * W[0] - g[0]
-        if h[0] > 0.0:
-            w[0] = np.sign(b) * max(abs(b) - slope, 0.0) / h[0]
-        else:  # without active rows and ridge, only the slope is left
-            w[0] = 0.0 if slope > 0.0 else W[0]
-        return abs(w[0])
     size = 0.0
     for c in range(g.size):
         size += (h[c] * W[c] - g[c]) ** 2

@@ -14,7 +14,6 @@ without the scaling. Two to twelve epochs, tried without scaling for λ = 1 and 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -28,25 +27,26 @@ from majorant.rows.quadratic import ActiveQuadratic
 from majorant.rows.scaled import ScaledBlock
 from majorant.solvers.line_search import step_or_refresh
 from majorant.solvers.newton import tuning
-from majorant.solvers.newton.costs import product_ns
+from majorant.solvers.newton.costs import NO_LIMIT, Budget, product_ns
 from majorant.solvers.newton.newton_equations import newton_direction
 from majorant.status import Evaluated, Vector
 
 
 def newton_cg_iterates(
-    objective: Objective, classes: Sequence[MemoryRows], theta: Vector, budget: float = math.inf
+    objective: Objective, classes: Sequence[MemoryRows], theta: Vector, budget: Budget = NO_LIMIT
 ) -> Iterator[Evaluated]:
     """Truncated Newton with the curvature of the active rows and of the potential.
 
-    The iterates end when the products have cost as much as the budget, in nanoseconds of `costs.py`.
+    The iterates end when the products have spent the budget.
     """
     at = objective.evaluate(theta)
     quadratic = ActiveQuadratic(classes, theta, gram=False)
-    price = product_ns(objective, classes)
+    price, before = product_ns(objective, classes), 0
     while True:
         yield at
-        if price * quadratic.products > budget:
+        if budget.is_spent(price * quadratic.products, price * (quadratic.products - before)):
             return
+        before = quadratic.products
         gradient = objective.gradient(at)
         d = -newton_direction(objective, quadratic, at.theta, gradient, tuning.CG_FORCING)
         theta = step_or_refresh(objective, quadratic, at, at.theta + d, -float(gradient @ d))

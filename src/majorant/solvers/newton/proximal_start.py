@@ -29,12 +29,7 @@ def proximal_start(objective: Objective) -> Evaluated:
     """θ after some accelerated proximal gradient steps from zero, for one class."""
     lengths = objective.rows.gram_diagonal
     scale = np.sqrt(np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0.0))
-    v, norm = scale * objective.rows.loss_at_zero.gradient, 1.0
-    for _ in range(tuning.POWER_STEPS):
-        v /= float(np.linalg.norm(v)) or 1.0
-        v = scale * objective.rows.gram_product(scale * v)
-        norm = float(np.linalg.norm(v))
-    step = scale**2 / (2.0 * norm or 1.0)
+    step = scale**2 / (2.0 * objective.rows.gram_norm(scale, tuning.POWER_STEPS) or 1.0)
     at = ahead = objective.evaluate(objective.start())
     t = 1.0
     for _ in range(tuning.PROXIMAL_STEPS):
