@@ -88,8 +88,8 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
         each with features of its own. "joint": one problem for all classes, whose penalty is
         Σ_i c_i φ(‖W_·i‖): a feature is in for every class or out for every class.
     n_features : int, optional
-        Search for the best features of this number instead of those that the penalty selects, whatever their
-        units. What shrinks their coefficients is a ridge λ/2 Σ c_i σ_i² w_i² + η/2 Σ σ_i² w_i² in units of
+        Search for the best features of this number (all, if there are fewer) instead of those that the
+        penalty selects, whatever their units. What shrinks their coefficients is a ridge λ/2 Σ c_i σ_i² w_i² + η/2 Σ σ_i² w_i² in units of
         their standard deviations: with ``penalty="l2"`` λ is `lam`, with "none" 0, and with the default
         penalty (and η = 0) a thousandth of the sum of the weights; other penalties are refused. Features are
         added one by one, and swapped until no swap of a weak feature for a good one lowers Φ. Features with

@@ -24,8 +24,8 @@ ends at a support on which no such swap does.
 feature again. If swaps from there end at a lower Φ, the search goes on from the new support; else the larger
 one is the next size. (On 15 simulated problems of 500 × 1000 to 2000 × 1000, with 5 to 20 true features and
 sizes 1 to 30, Φ was lower at 47 of 450 sizes, by 0.01 to 22 %, and higher at 2, for 1.45 times the time. A
-path up to 30 features and back down to 1 found as much, for 1.8 times the time. To try three features when growing
-found nothing more.)
+path up to 30 features and back down to 1 found as much, for 1.8 times the time. To try three features when
+growing found nothing more.)
 
 The search begins at a given support, and grows to k features, or shrinks to k by removing the weakest, with
 swaps and looks back at every size. Along a path of sizes each search begins where the last one ended, so Φ
