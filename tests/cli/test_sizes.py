@@ -83,7 +83,7 @@ def test_path(command, multi_class):
         assert [model["n_selected"] for model in facts["path"]] == [1, 2, 3, 4]
     objectives = [model["objective"] for model in facts["path"]]
     assert np.all(np.diff(objectives) <= 1e-12 * objectives[0])
-    rows = list(csv.DictReader(Path("coefs.csv").open()))
+    rows = list(csv.DictReader(Path("coefs.csv").read_text().splitlines()))
     assert [row["n_features"] for row in rows] == [str(k) for k in (1, 2, 3, 4) for _ in range(3)]
     said = command("path", "two.csv", "--n-features", 3)
     assert "lam" not in said.splitlines()[0].split()

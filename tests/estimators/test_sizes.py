@@ -25,7 +25,7 @@ def cancer():
 
 @pytest.fixture(scope="module")
 def simulated():
-    """500 rows of 200 correlated features, of which 5 decide the labels, 5 % of these wrong; as many to test."""
+    """Rows of 200 correlated features, of which 5 decide the labels; 5 % of these are wrong."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1000, 200))
     for j in range(1, 200):
@@ -211,7 +211,7 @@ def test_rows_that_are_not_in_memory_are_refused(cancer):
     X, y = cancer
     source = ArraySource(X, y)
     for estimator in (SparseSVC(n_features=3), SparseSVCCV(n_features=3)):
-        with pytest.raises(TypeError, match="rows that are in memory.*take max_features"):
+        with pytest.raises(TypeError, match=r"rows that are in memory.*take max_features"):
             estimator.fit(source)
     with pytest.raises(InvalidParameterError, match="partial_fit set n_features=None"):
         SparseSVC(n_features=3).partial_fit(X, y, classes=[0, 1])
