@@ -219,7 +219,7 @@ def test_rows_that_are_not_in_memory_are_refused(cancer):
 
 def test_the_budget_is_told(cancer):
     X, y = cancer
-    with pytest.warns(ConvergenceWarning, match="iteration limit"):
+    with pytest.warns(ConvergenceWarning, match="search for 6 features has come to 3 after 3 steps"):
         model = SparseSVC(n_features=6, max_iter=3).fit(X, y)
     assert model.status_ is Status.MAX_ITER
     assert not model.converged_

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 
 from majorant.callbacks import Checkpoint
-from majorant.estimators.advice import convergence_advice, overall, severity
+from majorant.estimators.advice import convergence_advice, overall, search_advice, severity
 from majorant.estimators.checkpointing import resumable
 from majorant.estimators.fit_problem import FitProblem
 from majorant.estimators.fitted import model_state, set_fitted
@@ -248,7 +248,10 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
                 zip(results, fit_problem.objectives(potential), strict=True),
                 key=lambda pair: severity(pair[0]),
             )
-            advice = convergence_advice(worst, self.solver_, self.tol, objective)
+            if self.n_features is not None and worst.status is Status.MAX_ITER:
+                advice = search_advice(worst, self.n_features)
+            else:
+                advice = convergence_advice(worst, self.solver_, self.tol, objective)
             warnings.warn(advice, ConvergenceWarning, stacklevel=2)
         return self
 
