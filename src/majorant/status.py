@@ -91,6 +91,8 @@ class Certificate:
         return self.stationarity if math.isnan(self.gap) else self.gap
 
     def __str__(self) -> str:
+        if math.isnan(self.error):
+            return "no certificate yet"
         return f"{'stationarity' if math.isnan(self.gap) else 'duality gap'} {self.error:.1e}"
 
 

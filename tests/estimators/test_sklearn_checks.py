@@ -27,6 +27,8 @@ EVERY_DAY = [
     SparseSVCCV("l1", lambdas=4, cv=3),
     SparseSVC("l1", max_features=2),
     StabilitySelection(SparseSVC("l1"), n_pairs=3, random_state=0),
+    SparseSVC(n_features=2),
+    SparseSVCCV(n_features=2, cv=3),
 ]
 EVERY_OTHER_DAY = [
     *(SparseSVC(penalty, multi_class="joint") for penalty in Potential.registry if penalty != "l1"),
@@ -36,6 +38,10 @@ EVERY_OTHER_DAY = [
 # A weight of 2 is a row twice: to 1e-7, also where only the penalty decides which of many minima is found.
 REPEATED = [
     SparseSVC(penalty, multi_class=kind) for penalty in Potential.registry for kind in ("ovr", "joint")
+] + [
+    SparseSVC(penalty, n_features=3, multi_class=kind)
+    for penalty in ("hyperbolic", "l2", "none")
+    for kind in ("ovr", "joint")
 ]
 REPEATED_CV = [
     SparseSVCCV(penalty, lambdas=[3.0, 1.0, 0.3], cv=3, multi_class=kind)

@@ -63,8 +63,7 @@ def cv(
     """Train with the best strength, or the best number of features, by cross-validation.
 
     $ majorant cv a1a chosen.model --penalty l1 --selection 1se
-    $ majorant cv a1a --scoring roc_auc --folds 10 --points 30
-    $ majorant cv a1a --n-features 30 --selection 1se
+    $ majorant cv a1a --n-features 30 --scoring roc_auc --folds 10
     """
     output = Output(answering)
     refuse_memory(n_features, memory)

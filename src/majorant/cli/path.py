@@ -57,7 +57,6 @@ def path(
     """Train a model for every strength of a path, or for every number of features.
 
     $ majorant path a1a coefficients.csv --penalty l1 --points 20
-    $ majorant path patients.csv --label outcome --max-features 10
     $ majorant path patients.csv --label outcome --n-features 10
     """
     output = Output(answering)

@@ -86,7 +86,6 @@ def train(
 
     $ majorant train a1a --penalty l1 --lam 3 --test a1a.t --report a1a.html
     $ majorant train patients.csv --label outcome --drop id --standardize
-    $ majorant train patients.csv --label outcome --drop id --n-features 5
     """
     output = Output(answering)
     parameters: dict[str, Any] = {

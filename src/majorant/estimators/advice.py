@@ -41,6 +41,15 @@ def convergence_advice(result: Result, solver: Solver, tol: float, objective: Ob
     return reached + _what_to_do(result.status, solver, objective)
 
 
+def search_advice(result: Result, size: int) -> str:
+    """The text of the ConvergenceWarning of a search for features that has not come to its end."""
+    found = result.history[-1].nonzeros
+    return (
+        f"{result.status.value} The search for {size} features has come to {found} after {result.n_iter} "
+        "steps. Increase max_iter."
+    )
+
+
 def _what_to_do(status: Status, solver: Solver, objective: Objective) -> str:
     if status is Status.NOT_FINITE:
         return "Use a smaller step, or scale the features."

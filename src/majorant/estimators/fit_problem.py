@@ -128,8 +128,6 @@ class FitProblem:
                 self.deviations = standard_deviations(rows[0])
                 self.rows, self._last = scaled_rows(rows, 1.0 / self.deviations), None
             if self.size is not None:
-                if self.size > self.n_features:
-                    raise ValueError(f"n_features={self.size}, but X has {self.n_features} features.")
                 self.potential = shrinkage(self.estimator, self.potential, rows[0])
 
     def on(self, rows: Sequence[Rows]) -> FitProblem:

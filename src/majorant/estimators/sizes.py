@@ -60,7 +60,7 @@ def shrinkage(estimator: SparseSVC, potential: Potential, rows: Rows) -> Potenti
 
 
 def sizes_for(n_features: Any, available: int) -> NDArray[np.intp]:
-    """The sizes asked for, rising: 1 to a number, or those given.
+    """The sizes asked for, rising: 1 to a number, or those given; no more than there are features.
 
     Parameters
     ----------
@@ -78,9 +78,7 @@ def sizes_for(n_features: Any, available: int) -> NDArray[np.intp]:
             "n_features must be the largest size of the path, or a list of sizes, whole numbers of 0 or "
             f"more, got {n_features!r}."
         )
-    if sizes.max() > available:
-        raise ValueError(f"n_features goes up to {sizes.max()}, but X has {available} features.")
-    return np.unique(sizes).astype(np.intp)
+    return np.unique(np.minimum(sizes, available)).astype(np.intp)
 
 
 def fitted_potential(model: SparseSVC | SparseSVCCV) -> Potential:

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 
 from majorant.callbacks import Checkpoint
-from majorant.estimators.advice import convergence_advice, overall, severity
+from majorant.estimators.advice import convergence_advice, overall, search_advice, severity
 from majorant.estimators.checkpointing import resumable
 from majorant.estimators.fit_problem import FitProblem
 from majorant.estimators.fitted import model_state, set_fitted
@@ -88,14 +88,14 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
         each with features of its own. "joint": one problem for all classes, whose penalty is
         Σ_i c_i φ(‖W_·i‖): a feature is in for every class or out for every class.
     n_features : int, optional
-        Search for the best features of this number instead of those that the penalty selects, whatever their
-        units. What shrinks their coefficients is a ridge λ/2 Σ c_i σ_i² w_i² + η/2 Σ σ_i² w_i² in units of
-        their standard deviations: with ``penalty="l2"`` λ is `lam`, with "none" 0, and with the default
-        penalty (and η = 0) a thousandth of the sum of the weights; other penalties are refused. Features are
-        added one by one, and swapped until no swap of a weak feature for a good one lowers Φ. Features with
-        a penalty factor of 0 are always used, and not counted. With ``multi_class="ovr"``, each class has
-        as many features of its own, with "joint" all classes have the same. `max_iter` is the most
-        features added or swapped. Rows have to be in memory.
+        Search for the best features of this number (all, if there are fewer) instead of those that the
+        penalty selects, whatever their units. What shrinks their coefficients is a ridge in units of their
+        standard deviations, λ/2 Σ c_i σ_i² w_i² + η/2 Σ σ_i² w_i²: with ``penalty="l2"`` λ is `lam`, with
+        "none" 0, and with the default penalty (and η = 0) a thousandth of the sum of the weights; other
+        penalties are refused. Features are added one by one, and swapped until no swap of a weak feature
+        for a good one lowers Φ. Features with a penalty factor of 0 are always used, and not counted. With
+        ``multi_class="ovr"``, each class has as many features of its own, with "joint" all classes have the
+        same. `max_iter` is the most features added or swapped. Rows have to be in memory.
     max_features : int, optional
         If `lam` selects more features than this, take the smallest strength of the path down to `lam` that
         does not; `lam_` tells which.
@@ -248,7 +248,10 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
                 zip(results, fit_problem.objectives(potential), strict=True),
                 key=lambda pair: severity(pair[0]),
             )
-            advice = convergence_advice(worst, self.solver_, self.tol, objective)
+            if self.n_features is not None and worst.status is Status.MAX_ITER:
+                advice = search_advice(worst, self.n_features)
+            else:
+                advice = convergence_advice(worst, self.solver_, self.tol, objective)
             warnings.warn(advice, ConvergenceWarning, stacklevel=2)
         return self
 

@@ -46,6 +46,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from majorant.duality import VANISHING
 from majorant.errors import UnsuitableSolverError
 from majorant.interrupts import check
 from majorant.objective import Objective
@@ -111,6 +112,7 @@ class SubsetSearch:
         self.columns = ColumnCache(objective)
         self.always = np.flatnonzero(objective.factor == 0.0)
         """The features without penalty, which are on every support and are not counted."""
+        self._nothing = VANISHING * objective.loss_at_zero
         # The last support that was searched to the end, and the one that is larger by a feature: there the
         # next search of a path goes on.
         self._explored: Refit | None = None
@@ -171,7 +173,7 @@ class SubsetSearch:
             mine = np.searchsorted(union, own)
             best = mine[ordered(gains[b, mine])[:count]]
             candidates = []
-            for j in best[gains[b, best] > SAME_VALUE * at.value].tolist():
+            for j in best[gains[b, best] > max(SAME_VALUE * at.value, self._nothing)].tolist():
                 start = np.empty((len(coef), coef.shape[2] + 1))
                 for c in range(len(coef)):
                     k = c * len(listed) + b
@@ -227,7 +229,7 @@ class SubsetSearch:
         columns = self.columns
         order, start = self.weakest(at)
         removed, start = order[:REMOVED], start[:, :REMOVED]
-        if not len(removed):
+        if not len(removed) or at.value <= self._nothing:
             return None
         at_once = max(1, ENTRIES // max(len(columns.root), len(at.ridge) ** 2))
         best, best_value = None, (1.0 - SAME_VALUE) * at.value
