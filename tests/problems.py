@@ -27,8 +27,8 @@ class ElsewhereRows(Rows):
         return ElsewhereRows(self.rows.columns(chosen))
 
     @property
-    def n_parts(self):
-        return self.rows.n_parts
+    def n_batch_blocks(self):
+        return self.rows.n_batch_blocks
 
     def fold_blocks(self, state, through, order):
         return self.rows.fold_blocks(state, through, order)

@@ -129,8 +129,8 @@ def test_the_parts_are_all_rows_and_add_up_to_the_loss(layout, cuts):
     X, y, s, _ = random_problem(n=50)
     rows = MemoryRows(LAYOUTS[layout](X), y, s, cuts=cuts)
     theta = np.linspace(-0.5, 0.5, 7)
-    assert rows.n_parts == len(cuts) + 1
-    seen = rows.fold_blocks([], lambda state, block: [*state, block], range(rows.n_parts)[::-1])
+    assert rows.n_batch_blocks == len(cuts) + 1
+    seen = rows.fold_blocks([], lambda state, block: [*state, block], range(rows.n_batch_blocks)[::-1])
     assert sum(block.n_samples for block in seen) == 50
     total = sum(block.loss(theta).gradient for block in seen)
     assert np.allclose(total, rows.loss(theta).gradient, rtol=1e-12)
@@ -187,7 +187,7 @@ def test_large_sparse_rows_are_halved_and_answer_the_same(monkeypatch):
     assert np.allclose(whole.loss(theta).gradient, halves.loss(theta).gradient, rtol=1e-9)
     assert np.allclose(whole.gram(), halves.gram(), rtol=1e-12)
     # Batches are drawn from all rows all the same.
-    assert whole.n_parts == halves.n_parts == 1
+    assert whole.n_batch_blocks == halves.n_batch_blocks == 1
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

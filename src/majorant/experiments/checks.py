@@ -89,7 +89,7 @@ def run_checks(checks: Checks, results: StudyResults) -> list[Check]:
 
 
 def join(items: Sequence[str], most: int = 4) -> str:
-    """The first items of a list, in a sentence."""
+    """The first items of a list as text: a, b and 3 more."""
     shown = list(items[:most])
     if rest := len(items) - len(shown):
         shown.append(f"{rest} more")

@@ -68,7 +68,7 @@ class Problem:
 
     @property
     def name(self) -> str:
-        """The problem in a sentence."""
+        """The names of the data set and the regulariser, to be used in a sentence."""
         return f"{self.data.name}/{self.regulariser.name}"
 
     def mean(self, score: str, method: str) -> float:

@@ -77,7 +77,7 @@ def save_model(
     array(['yes'], dtype='<U3')
     """
     check_writable(path, overwrite=overwrite)
-    with strict.many_small_lists():
+    with strict.without_garbage_collection():
         data = strict.render(document_of(model, provenance))
     if len(data) > strict.MAX_BYTES:
         raise ModelFileError(
@@ -185,7 +185,7 @@ def load_described(path: str | os.PathLike[str]) -> tuple[SparseSVC | SparseSVCC
 
 def _described_model(data: bytes) -> tuple[SparseSVC | SparseSVCCV, Provenance | None]:
     """The model in the content of a file, and its provenance."""
-    with strict.many_small_lists():
+    with strict.without_garbage_collection():
         return model_of(_parsed(data))
 
 

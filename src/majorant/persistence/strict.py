@@ -50,7 +50,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 @contextmanager
-def many_small_lists() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
     """Turn Python's garbage collector off while many small lists are created, none of which is garbage.
 
     Its repeated passes took as long as reading the lists.
@@ -296,12 +296,12 @@ class Form(NamedTuple):
 
 
 def integer_between(low: int = 0, high: int = 2**63 - 1) -> Form:
-    """An integer between two bounds."""
+    """The form of an integer between two bounds."""
     return Form(int, partial(integer, low=low, high=high))
 
 
 def list_of(form: Form, length: int | None = None) -> Form:
-    """A list, of that length if one is given."""
+    """The form of a list whose entries have one form; of that length if one is given."""
     return Form(
         lambda values: [form.write(value) for value in values],
         lambda node, where: each(form.read, items(node, where, length), where),
@@ -309,7 +309,7 @@ def list_of(form: Form, length: int | None = None) -> Form:
 
 
 def record(forms: Mapping[str, Form]) -> Form:
-    """A dict with exactly these keys, as an object."""
+    """The form of a dict with exactly these keys, whose values have these forms."""
 
     def read(node: Any, where: str) -> dict[str, Any]:
         entries = keys(node, where, list(forms))

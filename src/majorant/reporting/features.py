@@ -36,7 +36,7 @@ MOST_CORRELATED = 3
 
 @dataclass(frozen=True, eq=False)
 class FeatureSurvey:
-    """The result of the pass."""
+    """Values and correlations of features, from one pass over the rows."""
 
     density: float
     """The share of entries that are not zero."""
@@ -53,7 +53,7 @@ class FeatureSurvey:
 
 
 def survey_features(context: ReportContext) -> FeatureSurvey:
-    """One pass over the rows of the report, usually the training rows."""
+    """Read the rows of the report once, usually the training rows, for all that it says about features."""
     X, n_rows = context.training.X, len(context.training)
     blocks: Iterable[Any] = (block.X for block in read_blocks(X)) if isinstance(X, Source) else (X,)
     features = context.largest[: max(1, min(MOST_FEATURES, MOST_PRODUCTS // context.n_features))]

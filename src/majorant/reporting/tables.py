@@ -53,7 +53,7 @@ def make_bar(share: float, lowest: float = 0.0, highest: float = 1.0) -> Bar:
 
 
 def score_table(scores: tuple[Score, ...], context: ReportContext) -> TableValues:
-    """The table; the axis of all intervals ends at 1 and begins at the next tenth below all of them."""
+    """The table of scores; the common axis of the intervals ends at 1 and begins at a tenth below all."""
     floor = math.floor(10.0 * min([0.9, *(score.low for score in scores if score.has_interval)])) / 10.0
     counts = np.bincount(context.evaluated.codes, minlength=len(context.classes))
     largest = int(counts.argmax())

@@ -94,7 +94,7 @@ class Rows(ABC):
 
     @property
     @abstractmethod
-    def n_parts(self) -> int:
+    def n_batch_blocks(self) -> int:
         """The number of blocks that a stochastic method visits one by one."""
 
     @property

@@ -241,7 +241,7 @@ class DenseBlock(Block):
                 c += total[-1, :-1]
 
     def _products(self, rows: Indices, root: Vector, labelled: Vector, share: slice) -> Matrix:
-        """ZᵀZ over a share of the rows, Z = (root X, root b, labelled): H and c as one matrix."""
+        """ZᵀZ over a range of the rows, Z = (root X, root b, labelled), which contains H and c."""
         total = np.zeros((0, 0))
         count = min(GATHERED, share.stop - share.start)
         buffer = np.empty((count, self.n_features), dtype=self.X.dtype)

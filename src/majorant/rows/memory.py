@@ -155,7 +155,7 @@ class MemoryRows(Rows):
         return np.asarray(self.sum_blocks(lambda block: block.column_counts))
 
     @property
-    def n_parts(self) -> int:
+    def n_batch_blocks(self) -> int:
         # A batch is part of one block, as on a cluster, where another block may be on another machine.
         return len(self.batch_blocks)
 

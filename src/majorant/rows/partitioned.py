@@ -135,7 +135,7 @@ class PartitionedRows(Rows):
         return [part.transform for part in same]
 
     @property
-    def n_parts(self) -> int:
+    def n_batch_blocks(self) -> int:
         return self.store.n_blocks
 
     @property

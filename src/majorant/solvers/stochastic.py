@@ -186,7 +186,7 @@ class Descent:
         )
         alpha = solver.step or solver.default_step(smoothness or 1.0)
         context = BatchContext(objective.potential, objective.factor, objective.eta, kappa, alpha, n_samples)
-        order = self._rng.permutation(rows.n_parts).tolist()
+        order = self._rng.permutation(rows.n_batch_blocks).tolist()
         # On a cluster, the descent that comes back from a worker is a copy.
         vars(self).update(vars(rows.fold_blocks(self, partial(Descent.learn, context=context), order)))
 

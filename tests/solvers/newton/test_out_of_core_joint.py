@@ -38,7 +38,7 @@ class Elsewhere(Rows):
     def columns(self, chosen):
         return Elsewhere(self.rows.columns(chosen))
 
-    n_parts = len(CUTS) + 1
+    n_batch_blocks = len(CUTS) + 1
 
     def fold_blocks(self, state, through, order):
         raise NotImplementedError

@@ -95,7 +95,7 @@ def _sampled(problem: Objective) -> Objective:
     if len(problem.classes) == 1 and not all_may_move(problem):
         # An entry takes 8 bytes, and 4 for its column number.
         entries = min(tuning.SPARSE_SAMPLE_ENTRIES, rows.copy_budget // 12)
-        sample = EveryKth(tuning.SAMPLE_LEAST_STEP, max(1, entries // rows.n_parts))
+        sample = EveryKth(tuning.SAMPLE_LEAST_STEP, max(1, entries // rows.n_batch_blocks))
     return problem.on([MemoryRows.of(joined(blocks)) for blocks in rows.subsample(problem.classes, sample)])
 
 
