@@ -32,6 +32,7 @@ from majorant.estimators.advice import grid_advice
 from majorant.estimators.fit_problem import FitProblem, resolve_names
 from majorant.estimators.fitted import get_fitted, set_fitted
 from majorant.estimators.folds import Fold, fold_in_memory, folds_elsewhere
+from majorant.estimators.lambda_grid import most_features
 from majorant.estimators.linear import LinearClassifier
 from majorant.estimators.parameters import COUNT_FROM_1, ProblemParameters, constrained, declared, parameter
 from majorant.estimators.path import fit_path, strengths_for, warn_of_failures
@@ -173,12 +174,16 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
         return self._finish(fit_problem, lambdas, folds, models)
 
     def _strengths(self, fit_problem: FitProblem) -> tuple[Vector, list[SparseSVC]]:
-        """The strengths to compare and, if `max_features` limits them, the models of all data with them."""
+        """The strengths to compare and, if a number of features limits them, the models of all data with them.
+
+        Those of a non-convex penalty as well: what is delivered is then a model of the path.
+        """
         lambdas = strengths_for(fit_problem, self.lambdas, self.ratio)
-        if self.max_features is None:
+        largest = most_features(fit_problem) if np.ndim(self.lambdas) == 0 else None
+        if self.max_features is None and fit_problem.potential.convex:
             return lambdas, []
         with CtrlC():
-            models = list(fit_path(fit_problem, lambdas, self.max_features))
+            models = list(fit_path(fit_problem, lambdas, self.max_features, largest))
         return lambdas[: len(models)], models
 
     def _fit_elsewhere(self, template: SparseSVC, X: Any, y: Any, sample_weight: Any) -> Self:

@@ -49,6 +49,8 @@ from majorant.status import Certificate, Evaluated, History, Matrix, Record, Res
 if TYPE_CHECKING:
     from majorant.estimators.svc import SparseSVC
 
+# How much lower, relatively, Φ must be at a point of another strength for a run from there.
+CLEARLY_LOWER = 1e-9
 # Entries of the matrices that problems on rows elsewhere may ask for in one pass, all together.
 MATRICES = PASS_FEATURES**2
 
@@ -240,6 +242,38 @@ class FitProblem:
         if potential.convex:
             self._starts = [result.iterate.theta for result, _ in ended]
         return [delivered for _, delivered in ended]
+
+    def run_from_best(
+        self, potential: Potential, known: Sequence[Sequence[Result]], *, anew: bool = False
+    ) -> list[Result]:
+        """Minimise from the lowest of known points, problem by problem; `anew`: also from zero, if that is lower.
+
+        Parameters
+        ----------
+        potential
+            What is to be minimised, with the loss.
+        known : sequence of sequences of Result
+            Results for other strengths, each of all problems.
+        anew : bool, default=False
+            Whether the run from zero is made as well.
+        """
+        objectives = self.objectives(potential)
+        fresh = self.run(potential) if anew or not known else None
+        starts: list[Vector | None] = []
+        for k, objective in enumerate(objectives):
+            points = [objective.evaluate(results[k].iterate.theta) for results in known]
+            points = [at for at in points if objective.lengths(at.theta).any()]
+            best = min(points, key=lambda at: at.value, default=None)
+            least = math.inf if fresh is None else (1.0 - CLEARLY_LOWER) * fresh[k].iterate.value
+            starts.append(best.theta if best is not None and best.value < least else None)
+        if fresh is not None and all(start is None for start in starts):
+            return fresh
+        self._starts = starts
+        again = self.run(potential)
+        if fresh is None:
+            return again
+        pairs = zip(fresh, again, starts, strict=True)
+        return [old if start is None else new for old, new, start in pairs]
 
     def _watcher(self, callback: Callback) -> Callback:
         """The callback, which is shown θ in the user's units."""

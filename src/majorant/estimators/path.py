@@ -15,10 +15,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from majorant.callbacks import ModelsProgress
 from majorant.estimators.fit_problem import FitProblem
-from majorant.estimators.lambda_grid import default_strengths, lambda_max_of
+from majorant.estimators.lambda_grid import default_strengths, lambda_max_of, most_features
 from majorant.estimators.svc import SparseSVC
 from majorant.potentials import Potential
-from majorant.status import Status, Vector
+from majorant.status import Result, Status, Vector
+
+# Of so many strengths of a non-convex penalty, one has a run from zero.
+ANCHORS = 8
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,6 +152,9 @@ def sparse_svc_path(
 ) -> Path:
     """Fit a `SparseSVC` for every strength of a path, each from where the last one ended.
 
+    Where the penalty is not convex, every eighth model is fitted from zero, over wider potentials, and the
+    others begin with the best model known for a strength nearby.
+
     Parameters
     ----------
     X : array or sparse matrix (n_samples, n_features), or Source
@@ -157,7 +163,9 @@ def sparse_svc_path(
     penalty : str or Potential, default="hyperbolic"
         As in `SparseSVC`.
     lambdas : int or array, default=100
-        How many strengths, from `lambda_max` down to `ratio` times that in equal factors; or which.
+        How many strengths, from `lambda_max` down to `ratio` times that in equal factors; or which. For
+        potentials that are bounded, such as "welsch", a number of strengths is the most: the path ends before
+        the first model with more than n / (log N log log n) features, for n rows and N features.
     ratio : float, default=1e-3
         The last strength, relative to the first.
     sample_weight : array (n_samples,), optional
@@ -179,7 +187,8 @@ def sparse_svc_path(
         limit = fit_problem.estimator.max_features
         strengths = strengths_for(fit_problem, lambdas, ratio)
         progress.total = len(strengths)
-        for model in fit_path(fit_problem, strengths, limit):
+        largest = most_features(fit_problem) if np.ndim(lambdas) == 0 else None
+        for model in fit_path(fit_problem, strengths, limit, largest):
             models.append(model)
             progress.advance(f"lam {model.lam_:.3g}  {len(model.support_)} features")
     warn_of_failures([model for model in models if not model.converged_], len(models))
@@ -214,17 +223,52 @@ def strengths_for(fit_problem: FitProblem, lambdas: int | ArrayLike, ratio: floa
     return np.unique(values)[::-1]
 
 
+Run = tuple[float, Potential, list[Result]]
+
+
+def _convex_runs(fit_problem: FitProblem, strengths: Sequence[float]) -> Iterator[Run]:
+    """A run for every strength, each from where the last one ended."""
+    for lam in strengths:
+        potential = fit_problem.potential.at_strength(lam)
+        yield lam, potential, fit_problem.run(potential)
+
+
+def _non_convex_runs(fit_problem: FitProblem, strengths: Sequence[float]) -> Iterator[Run]:
+    """A run for every strength, from the lowest point known.
+
+    Every `ANCHORS`-th strength has a run from zero, over surrogates. The strengths between two of these begin
+    with the lowest of what the runs for the last strength and for the next such strength have found.
+    """
+    def run(lam: float, known: Sequence[list[Result]], *, anew: bool) -> Run:
+        potential = fit_problem.potential.at_strength(lam)
+        return lam, potential, fit_problem.run_from_best(potential, known, anew=anew)
+
+    known: list[list[Result]] = []
+    for first in range(0, len(strengths), ANCHORS):
+        group = strengths[first : first + ANCHORS]
+        anchor = run(group[-1], known, anew=True)
+        for lam in group[:-1]:
+            here = run(lam, [*known, anchor[2]], anew=False)
+            known = [here[2]]
+            yield here
+        yield anchor
+        known = [anchor[2]]
+
+
 def fit_path(
-    fit_problem: FitProblem, strengths: Vector, max_features: int | None = None
+    fit_problem: FitProblem,
+    strengths: Vector,
+    max_features: int | None = None,
+    largest: int | None = None,
 ) -> Iterator[SparseSVC]:
     """A fitted model for every strength, in the order given, before the first with more features than that.
 
+    With `largest`, the path ends before the first model, but for the very first, with more features than that.
     Ctrl-C during a fit raises `KeyboardInterrupt`.
     """
     template = fit_problem.estimator
-    for number, lam in enumerate(strengths.tolist()):
-        potential = fit_problem.potential.at_strength(lam)
-        results = fit_problem.run(potential)
+    runs = _convex_runs if fit_problem.potential.convex else _non_convex_runs
+    for number, (lam, potential, results) in enumerate(runs(fit_problem, strengths.tolist())):
         model = copy(template)
         if isinstance(template.penalty, Potential):
             model.penalty = potential
@@ -239,5 +283,7 @@ def fit_path(
                     f"The first model of the path, at lam={lam:.4g}, has {len(model.support_)} features, and "
                     f"max_features is {max_features}: begin the path at a larger lam."
                 )
+            return
+        if largest is not None and number > 0 and len(model.support_) > largest:
             return
         yield model.sparsify()

@@ -39,8 +39,9 @@ JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
 # Newton's steps of `DenseRidge` at most, and the relative fall of Φ that ends them.
 RIDGE_STEPS = 100
 RIDGE_FALL = 1e-15
-# A ridge that leaves nothing of a coefficient, and whose square is a number; the loss has at most 2.
-INFINITE = 1e100
+# A ridge from which on a coefficient is zero, where the loss has a curvature of at most 2: without the
+# ridge's feature, Φ is larger by at most the square of the pull over twice the ridge.
+INFINITE = 1e8
 TINY = float(np.finfo(float).tiny)
 
 
@@ -128,16 +129,21 @@ class DenseRidge(ScaledRows):
         With a proximal weight, relative to the curvature of the loss along each feature with all rows active,
         that of the problem plus the weight times the squared distance from θ.
         """
-        ridge = np.append(np.minimum(problem.factor * self.inverse**2 / self.scale, INFINITE), 0.0)
+        with np.errstate(over="ignore"):
+            ridge = np.append(problem.factor * self.inverse**2 / self.scale, 0.0)
+        kept = np.flatnonzero(ridge < INFINITE)
+        ridge, Z = ridge[kept], self.Z if len(kept) == len(ridge) else self.Z[:, kept]
         anchor = np.append(np.full(len(ridge) - 1, 2.0 * proximal), 0.0)
-        pairs = zip(self.y.T, self.scaled(theta).T, strict=True)
-        return self.raw(np.stack([self._minimise(y, ridge, anchor, start) for y, start in pairs], axis=1))
+        starts = self.scaled(theta)[kept]
+        found = np.zeros((self.Z.shape[1], self.y.shape[1]))
+        for c, y in enumerate(self.y.T):
+            found[kept, c] = self._minimise(Z * y[:, np.newaxis], ridge, anchor, starts[:, c])
+        return self.raw(found)
 
-    def _minimise(self, y: Vector, own: Vector, anchor: Vector, start: Vector) -> Vector:
+    def _minimise(self, Z: Matrix, own: Vector, anchor: Vector, start: Vector) -> Vector:
         # own/2 θ² + anchor/2 (θ - start)² is ridge/2 (θ - centre)², and a constant.
         ridge = own + anchor
         centre = start * np.divide(anchor, ridge, out=np.zeros_like(ridge), where=ridge > 0.0)
-        Z = self.Z * y[:, np.newaxis]
         e = self.e - Z @ centre
         theta = start - centre
         slack = e - Z @ theta

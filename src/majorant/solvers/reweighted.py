@@ -19,7 +19,7 @@ without it, its weight is lowered.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,9 +27,11 @@ import numpy as np
 
 from majorant.interrupts import check
 from majorant.objective import Objective
-from majorant.potentials import L2
+from majorant.potentials import L2, Potential
 from majorant.rows import Rows
-from majorant.solvers.dense import TINY, DenseRidge, small_enough
+from majorant.solvers.dense import INFINITE, TINY
+from majorant.solvers.screening import Descend, Part, first_part
+from majorant.solvers.support_search import PROMISE, bounded, gains_of_change
 from majorant.status import Evaluated, Iterate, Provisional, Vector
 
 # The ridge that the way begins with, and the one that makes minimisers unique, relative to the curvature of
@@ -40,29 +42,40 @@ UNIQUE = 1e-8
 # majorant without the term above which the next weight is tried.
 PROXIMAL = (1.0, 1e-2, 1e-4, 1e-6)
 CLEAR_FALL = 1e-7
-# Majorants minimised for each surrogate; and for the potential itself at most.
+# Majorants minimised for each surrogate at most, and the change that is taken for none there; and for the
+# potential itself at most.
 SURROGATE_STEPS = 4
+STILL = 1e-6
 FINAL_STEPS = 100
+# On the way over surrogates: the weight, relative to the curvature of the loss along the feature, from which
+# on a coefficient is zero and stays so; the difference of weights that changes nothing; and the share by which
+# the weight of the last feature is larger than that of the first. (Of equal features, rounding would choose.)
+HOPELESS = 1e4
+SAME_WEIGHT = 1e-6
+TILT = 1e-3
 # A change of the coefficients, relative to the largest in units of their features, that is taken for none;
 # and Newton's steps to the minimum of a majorant at most.
 SETTLED = 1e-11
 INNER_STEPS = 60
 # The ratio of a step to the one before it above which the steps are extrapolated.
 SLOW = 0.3
-# How many coefficients are released one by one, and how much lower, relatively, Φ must promise to be.
-RELEASES = 30
-PROMISE = 1e-3
+# How many features are let go or taken away one by one, and how many attempts in a row may fail.
+CHANGES = 60
+FAILURES = 3
+# The relative difference of gains that are equal, and what zeros may cost, relative to Φ.
+EQUAL = 1e-9
+NEGLIGIBLE = 1e-9
 
 
 Minimise = Callable[[Any, Vector, float], Vector]
 """A problem with a ridge, where to begin, the weight of a proximal term there ↦ the minimiser."""
 
 
-def reweighted_iterates(objective: Objective, start: Evaluated, minimise: Minimise) -> Iterator[Iterate]:
-    """The iterates after the start."""
-    if small_enough(objective):
-        minimise = DenseRidge(objective).minimise
-    return _Reweighted(objective, start, minimise).iterates()
+def reweighted_iterates(
+    objective: Objective, start: Evaluated, minimise: Minimise, descend: Descend | None = None
+) -> Iterator[Iterate]:
+    """The iterates after the start; with `descend`, features are screened by ℓ1 first."""
+    return _Reweighted(objective, start, minimise, descend).iterates()
 
 
 def minimised(
@@ -107,31 +120,76 @@ def spread(rows: Rows) -> Vector:
 
 
 class _Reweighted:
-    def __init__(self, objective: Objective, start: Evaluated, minimise: Minimise) -> None:
-        self.objective, self.minimise = objective, minimise
-        self.best = self.shown = start
-        self.spread = spread(objective.classes[0])
-        # A feature without any spread has no business with the loss.
-        self.unique = UNIQUE * np.where(self.spread > 0.0, self.spread, 1.0)
+    """θ is that of the part of the features that the run works with; what is yielded, that of all."""
+
+    def __init__(
+        self, objective: Objective, start: Evaluated, minimise: Minimise, descend: Descend | None
+    ) -> None:
+        self.whole, self.start = objective, start
+        self.minimise_outside, self.descend = minimise, descend
+        self.all_spread = spread(objective.classes[0])
+        self.best: Evaluated | None = None
+        self.shown: Evaluated | None = start
 
     def iterates(self) -> Iterator[Iterate]:
-        objective, potential = self.objective, self.objective.potential
-        theta = self.best.theta
-        if not objective.lengths(theta).any():
+        whole, potential = self.whole, self.whole.potential
+        for found in first_part(whole, self.start, self.all_spread, self.descend):
+            if isinstance(found, Part):
+                self._work_with(found)
+            else:
+                yield found
+        theta = self.part.narrow(self.start.theta)
+        self.best = start = self.objective.evaluate(theta)
+        self.shown = start
+        if not whole.lengths(self.start.theta).any():
             theta = yield from self._minimise(theta, FIRST_RIDGE * self.spread + self.unique)
-            scale = float(np.max(objective.lengths(theta), initial=0.0))
-            for surrogate in potential.surrogates(scale):
-                for _ in range(SURROGATE_STEPS):
-                    theta = yield from self._minimise(theta, self._weights(theta, surrogate) + self.unique)
-        start = self.best
+            scale = float(np.max(self.objective.lengths(theta), initial=0.0))
+            theta = yield from self._narrow(theta, potential.surrogates(scale))
         theta = yield from self._settle(theta)
         if self.best is start:  # the way has led nowhere: what is lower is near the start
             theta = yield from self._settle(start.theta)
-        yield from self._release(theta)
+        yield from self._change_support(theta)
+        if self._held_back() > NEGLIGIBLE * self.best.value:
+            before = self.part.widen(self.best.theta)
+            self._work_with(Part.of(whole, np.ones(len(whole.factor), dtype=np.bool_)))
+            self.best = self.shown = self.objective.evaluate(before)
+            yield from self._settle(before)
         while True:
-            yield self.best
+            yield self._wide(self.best)
 
-    def _weights(self, theta: Vector, potential: Any) -> Vector:
+    def _work_with(self, part: Part) -> None:
+        self.part, self.kept = part.narrowing, part.kept
+        self.objective = part.narrowing.objective
+        self.minimise = part.ridge.minimise if part.ridge is not None else self.minimise_outside
+        self.spread = self.all_spread[part.kept]
+        # A feature without any spread has no business with the loss.
+        self.unique = UNIQUE * np.where(self.spread > 0.0, self.spread, 1.0)
+        self.tilt = 1.0 + TILT * np.linspace(0.0, 1.0, len(part.kept))[part.kept]
+
+    def _wide(self, at: Evaluated) -> Evaluated:
+        """A point of the part as a point of all features."""
+        return at if self.part.objective is self.whole else self.whole.evaluate(self.part.widen(at.theta))
+
+    def _narrow(self, theta: Vector, surrogates: Sequence[Potential]) -> Generator[Iterate, None, Vector]:
+        """Where majorants of ever narrower potentials lead, until narrower ones would change nothing."""
+        unit = np.sqrt(self.spread)
+        scale = np.where(self.spread > 0.0, self.spread, 1.0)
+        for surrogate in surrogates:
+            for _ in range(SURROGATE_STEPS):
+                weights = self._weights(theta, surrogate) * self.tilt
+                out = weights > HOPELESS * scale
+                weights[out] = np.maximum(weights[out], INFINITE * scale[out])
+                moved = yield from self._minimise(theta, weights + self.unique)
+                still = change(self.objective, unit, theta, moved) <= STILL
+                theta = moved
+                if still:
+                    break
+            narrow, last = weights / scale, self._weights(theta, self.whole.potential) / scale
+            if np.all((np.abs(narrow - last) <= SAME_WEIGHT) | (np.minimum(narrow, last) > HOPELESS)):
+                break
+        return theta
+
+    def _weights(self, theta: Vector, potential: Potential) -> Vector:
         """The ridge that majorises the penalty at θ."""
         return replace(self.objective, potential=potential).half_quadratic_weights(theta)
 
@@ -139,7 +197,8 @@ class _Reweighted:
         self, theta: Vector, ridge: Vector, proximal: float = 0.0
     ) -> Generator[Iterate, None, Vector]:
         """The minimiser of the loss and that ridge, from θ."""
-        yield Provisional(self.best.theta, self.best.value)
+        assert self.best is not None
+        yield Provisional(self.part.widen(self.best.theta), self.best.value)
         return self.minimise(self._with_ridge(ridge), theta, proximal)
 
     def _with_ridge(self, ridge: Vector) -> Objective:
@@ -162,7 +221,7 @@ class _Reweighted:
             self._keep_if_lower(theta)
         if self.best is not self.shown:  # the same point once more would end the run
             self.shown = self.best
-            yield self.best
+            yield self._wide(self.best)
         return theta
 
     def _repeat(self, theta: Vector, proximal: float) -> Generator[Iterate, None, Vector]:
@@ -188,30 +247,56 @@ class _Reweighted:
         return theta
 
     def _keep_if_lower(self, theta: Vector) -> None:
+        assert self.best is not None
         at = self.objective.evaluate(theta)
         if at.value < self.best.value:
             self.best = at
 
-    def _release(self, theta: Vector) -> Iterator[Iterate]:
-        """Let go, one by one, of coefficients that are better off outside the well around zero."""
-        objective = self.objective
-        limit = float(objective.potential.excess(np.array([1e100]))[0])
-        if not math.isfinite(limit):
+    def _held_back(self) -> float:
+        """How much zeros cost at most, to first order: half the square of the pull over the weight at zero."""
+        whole, at = self.whole, self._wide(self.best)
+        weight = whole.half_quadratic_weights(whole.start())
+        zero = (whole.lengths(at.theta) == 0.0) & (weight > 0.0)
+        pulls = whole.lengths(at.loss_gradient)[zero]
+        return 0.5 * float(np.sum(pulls / weight[zero] * pulls))
+
+    def _change_support(self, theta: Vector) -> Iterator[Iterate]:
+        """Let features go, or take features away, one by one, while Φ falls clearly."""
+        whole = self.whole
+        if not bounded(whole):
             return
-        width = objective.potential.zero_width
-        at = objective.evaluate(theta)
-        for _ in range(RELEASES):
-            inside = (objective.lengths(at.theta) <= width) & (self.spread > 0.0)
-            pulls = objective.lengths(at.loss_gradient)
-            gains = 0.5 * pulls**2 / np.where(inside, self.spread, 1.0) - objective.factor * limit
-            gains[~inside] = -math.inf
-            if not gains.max(initial=-math.inf) > PROMISE * at.value:
+        at = self._wide(self.objective.evaluate(theta))
+        failed: set[tuple[bool, int]] = set()
+        for _ in range(CHANGES):
+            promises = gains_of_change(whole, at, self.all_spread)
+            for removed, feature in failed:
+                promises[int(removed), feature] = -math.inf
+            largest = float(promises.max())
+            if not largest > PROMISE * at.value or len(failed) >= FAILURES:
                 return
-            chosen = int(np.argmax(gains))
-            ridge = self._weights(at.theta, objective.potential) + self.unique
-            ridge[chosen] = objective.eta + self.unique[chosen]
-            moved = yield from self._minimise(at.theta, ridge)
-            moved = yield from self._settle(moved)
-            before, at = at, objective.evaluate(moved)
-            if not at.value < (1.0 - PROMISE) * before.value:
-                return
+            # The first of those that are equal but for rounding.
+            removed, chosen = divmod(int(np.argmax(promises.ravel() >= (1.0 - EQUAL) * largest)), len(self.kept))
+            moved = yield from self._changed(at, chosen, bool(removed))
+            after = self._wide(self.objective.evaluate(moved))
+            if after.value < (1.0 - PROMISE) * at.value:
+                at = after
+                failed.clear()
+            else:
+                failed.add((bool(removed), chosen))
+
+    def _changed(self, at: Evaluated, feature: int, removed: bool) -> Generator[Iterate, None, Vector]:
+        """Where majorants lead after a feature was let go or taken away."""
+        if not self.kept[feature]:
+            assert self.best is not None
+            best = self.part.widen(self.best.theta)
+            self._work_with(Part.of(self.whole, self.kept | (np.arange(len(self.kept)) == feature)))
+            self.best = self.shown = self.objective.evaluate(self.part.narrow(best))
+        chosen = int(np.count_nonzero(self.kept[:feature]))
+        theta = self.part.narrow(at.theta)
+        ridge = self._weights(theta, self.whole.potential) + self.unique
+        if removed:
+            ridge[chosen] = INFINITE * max(self.spread[chosen], 1.0)
+        else:
+            ridge[chosen] = self.whole.eta + self.unique[chosen]
+        moved = yield from self._minimise(theta, ridge)
+        return (yield from self._settle(moved))

@@ -52,7 +52,8 @@ from majorant.solvers.newton.newton_cg import dual_start, newton_cg_iterates
 from majorant.solvers.newton.proximal_start import proximal_start
 from majorant.solvers.newton.subsample_start import iterates_out_of_core
 from majorant.solvers.newton.working_set import working_set_iterates
-from majorant.solvers.reweighted import minimised, reweighted_iterates
+from majorant.solvers.reweighted import minimised, reweighted_iterates, spread
+from majorant.solvers.support_search import promising
 from majorant.status import Evaluated, Iterate, Vector
 
 Engine = Callable[..., Iterator[Iterate]]
@@ -101,8 +102,9 @@ class Newton(Solver):
             return
         start = carried_start(objective, theta) or objective.evaluate(theta)
         if objective.potential.smooth and not objective.potential.convex:
-            yield replace(start, candidate=bool(objective.lengths(theta).any()))
-            yield from reweighted_iterates(objective, start, self._minimised_by_class)
+            warm = bool(objective.lengths(theta).any())
+            yield replace(start, candidate=warm and not promising(objective, start, spread(objective.rows)))
+            yield from reweighted_iterates(objective, start, self._minimised_by_class, self.descend)
             return
         way = Continuation(objective, start, self.descend, _approaches)
         yield way.end
