@@ -343,10 +343,8 @@ class Objective:
         rounding matters, and nothing bounds Φ. H does not tell such a direction from an exact dependence, as
         its rounding is that of squares; the rows do.
         """
-        directions = flat_directions(H)
-        D = np.zeros((self.width, directions.shape[1]))
-        D[np.append(self.free, self.width - 1)] = directions
-        return not D.size or bool(np.all(rows.sum_blocks(partial(_active_squares, theta, D)) <= EXACT))
+        D = flat_directions(H)
+        return not D.size or bool(np.all(rows.sum_blocks(partial(_active_squares, theta, self.free, D)) <= EXACT))
 
     def _certify_by_majorant(self, theta: Vector) -> tuple[Evaluated, Certificate]:
         """θ evaluated, and how far a minimiser of the majorant at θ can lower Φ: at most the majorant's gap.
@@ -478,10 +476,11 @@ class Objective:
             )
 
 
-def _active_squares(theta: Vector, D: Matrix, block: Block) -> Vector:
-    """DᵀLᵀSLD, its diagonal, over the rows that are active at θ."""
+def _active_squares(theta: Vector, features: NDArray[np.intp], D: Matrix, block: Block) -> Vector:
+    """DᵀLᵀSLD, its diagonal, over the rows that are active at θ; D has some features and the intercept."""
     weights = np.where(block.matvec(theta) < 1.0, block.s, 0.0)
-    return np.array([weights @ block.matvec(np.ascontiguousarray(d)) ** 2 for d in D.T])
+    part = block.columns(features)
+    return np.array([weights @ part.matvec(np.ascontiguousarray(d)) ** 2 for d in D.T])
 
 
 def _joined(rows: Sequence[Vector]) -> Vector:

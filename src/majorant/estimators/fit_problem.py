@@ -194,10 +194,17 @@ class FitProblem:
         solver = choose_solver(objective) if self._solver is None else self._solver
         return _with_warmup(self.estimator, solver)
 
-    def run(self, potential: Potential, callbacks: Sequence[Callback] = ()) -> list[Result]:
-        """Minimise, from where the last run ended; what is delivered of every problem, interrupted or not."""
+    def run(
+        self, potential: Potential, callbacks: Sequence[Callback] = (), *, continuation: bool = True
+    ) -> list[Result]:
+        """Minimise, from where the last run ended; what is delivered of every problem, interrupted or not.
+
+        Without `continuation`, a start at zero is one like any other, also for a non-convex potential.
+        """
         objectives = self.objectives(potential)
         solver = self.solver_for(objectives[0])
+        if isinstance(solver, Newton) and not continuation:
+            solver = replace(solver, continuation=False)
         classes = self.classes.tolist()
         watchers = [
             tuple(self._watcher(callback.for_problem(classes, label)) for callback in callbacks)
@@ -262,14 +269,13 @@ class FitProblem:
         starts: list[Vector | None] = []
         for k, objective in enumerate(objectives):
             points = [objective.evaluate(results[k].iterate.theta) for results in known]
-            points = [at for at in points if objective.lengths(at.theta).any()]
             best = min(points, key=lambda at: at.value, default=None)
             least = math.inf if fresh is None else (1.0 - CLEARLY_LOWER) * fresh[k].iterate.value
             starts.append(best.theta if best is not None and best.value < least else None)
         if fresh is not None and all(start is None for start in starts):
             return fresh
         self._starts = starts
-        again = self.run(potential)
+        again = self.run(potential, continuation=False)
         if fresh is None:
             return again
         pairs = zip(fresh, again, starts, strict=True)

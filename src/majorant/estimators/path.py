@@ -22,6 +22,8 @@ from majorant.status import Result, Status, Vector
 
 # Of so many strengths of a non-convex penalty, one has a run from zero.
 ANCHORS = 8
+# The share of the loss at zero that is left where the classes are separated.
+SEPARATED = 1e-3
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -251,8 +253,17 @@ def _non_convex_runs(fit_problem: FitProblem, strengths: Sequence[float]) -> Ite
             here = run(lam, [*known, anchor[2]], anew=False)
             known = [here[2]]
             yield here
-        yield anchor
-        known = [anchor[2]]
+        last = run(group[-1], [*known, anchor[2]], anew=False) if known else anchor
+        known = [last[2]]
+        yield last
+
+
+def _separated(fit_problem: FitProblem, potential: Potential, results: Sequence[Result]) -> bool:
+    """Whether next to nothing is left of the loss: weaker penalties only fit the noise more closely."""
+    objectives = fit_problem.objectives(potential)
+    pairs = list(zip(objectives, results, strict=True))
+    loss = sum(result.iterate.value - objective.penalty(result.iterate.theta) for objective, result in pairs)
+    return loss <= SEPARATED * sum(objective.loss_at_zero for objective in objectives)
 
 
 def fit_path(
@@ -263,7 +274,8 @@ def fit_path(
 ) -> Iterator[SparseSVC]:
     """A fitted model for every strength, in the order given, before the first with more features than that.
 
-    With `largest`, the path ends before the first model, but for the very first, with more features than that.
+    With `largest`, the path ends before the first model, but for the very first, with more features than that,
+    and after the first that separates the classes.
     Ctrl-C during a fit raises `KeyboardInterrupt`.
     """
     template = fit_problem.estimator
@@ -287,3 +299,5 @@ def fit_path(
         if largest is not None and number > 0 and len(model.support_) > largest:
             return
         yield model.sparsify()
+        if largest is not None and _separated(fit_problem, potential, results):
+            return

@@ -123,11 +123,12 @@ class DenseRidge(ScaledRows):
     the minimum in a finite number of steps.
     """
 
-    def minimise(self, problem: Any, theta: Vector, proximal: float) -> Vector:
+    def minimise(self, problem: Any, theta: Vector, proximal: float, fall: float = 0.0) -> Vector:
         """The minimiser of a problem on these rows whose penalty is Σ_i c_i w_i²/2, from θ.
 
         With a proximal weight, relative to the curvature of the loss along each feature with all rows active,
-        that of the problem plus the weight times the squared distance from θ.
+        that of the problem plus the weight times the squared distance from θ. A step that lowers Φ by no more
+        than `fall`, relatively, is the last.
         """
         with np.errstate(over="ignore"):
             ridge = np.append(problem.factor * self.inverse**2 / self.scale, 0.0)
@@ -137,10 +138,10 @@ class DenseRidge(ScaledRows):
         starts = self.scaled(theta)[kept]
         found = np.zeros((self.Z.shape[1], self.y.shape[1]))
         for c, y in enumerate(self.y.T):
-            found[kept, c] = self._minimise(Z * y[:, np.newaxis], ridge, anchor, starts[:, c])
+            found[kept, c] = self._minimise(Z * y[:, np.newaxis], ridge, anchor, starts[:, c], max(fall, RIDGE_FALL))
         return self.raw(found)
 
-    def _minimise(self, Z: Matrix, own: Vector, anchor: Vector, start: Vector) -> Vector:
+    def _minimise(self, Z: Matrix, own: Vector, anchor: Vector, start: Vector, fall: float) -> Vector:
         # own/2 θ² + anchor/2 (θ - start)² is ridge/2 (θ - centre)², and a constant.
         ridge = own + anchor
         centre = start * np.divide(anchor, ridge, out=np.zeros_like(ridge), where=ridge > 0.0)
@@ -170,7 +171,7 @@ class DenseRidge(ScaledRows):
             if not after < before:
                 break
             theta = moved
-            if before - after <= RIDGE_FALL * before:
+            if before - after <= fall * before:
                 break
         return centre + theta
 

@@ -42,10 +42,11 @@ UNIQUE = 1e-8
 # majorant without the term above which the next weight is tried.
 PROXIMAL = (1.0, 1e-2, 1e-4, 1e-6)
 CLEAR_FALL = 1e-7
-# Majorants minimised for each surrogate at most, and the change that is taken for none there; and for the
-# potential itself at most.
+# Majorants minimised for each surrogate at most, the change that is taken for none there, and the relative
+# fall of Φ that ends Newton's steps there; and the majorants of the potential itself at most.
 SURROGATE_STEPS = 4
 STILL = 1e-6
+SURROGATE_FALL = 1e-5
 FINAL_STEPS = 100
 # On the way over surrogates: the weight, relative to the curvature of the loss along the feature, from which
 # on a coefficient is zero and stays so; the difference of weights that changes nothing; and the share by which
@@ -67,21 +68,34 @@ EQUAL = 1e-9
 NEGLIGIBLE = 1e-9
 
 
-Minimise = Callable[[Any, Vector, float], Vector]
-"""A problem with a ridge, where to begin, the weight of a proximal term there ↦ the minimiser."""
+Minimise = Callable[[Any, Vector, float, float], Vector]
+"""A problem with a ridge, where to begin, the weight of a proximal term there, and the relative fall of a step
+that is taken for the last ↦ the minimiser."""
 
 
 def reweighted_iterates(
-    objective: Objective, start: Evaluated, minimise: Minimise, descend: Descend | None = None
+    objective: Objective,
+    start: Evaluated,
+    minimise: Minimise,
+    descend: Descend | None = None,
+    *,
+    cold: bool | None = None,
 ) -> Iterator[Iterate]:
-    """The iterates after the start; with `descend`, features are screened by ℓ1 first."""
-    return _Reweighted(objective, start, minimise, descend).iterates()
+    """The iterates after the start.
+
+    With `descend`, features are screened by ℓ1 first. A cold run, by default one from zero, leads over
+    surrogates.
+    """
+    if cold is None:
+        cold = not objective.lengths(start.theta).any()
+    return _Reweighted(objective, start, minimise, descend, cold).iterates()
 
 
 def minimised(
     problem: Objective,
     theta: Vector,
     proximal: float = 0.0,
+    fall: float = 0.0,
     *,
     descend: Callable[[Objective, Evaluated], Iterator[Iterate]],
 ) -> Vector:
@@ -94,7 +108,7 @@ def minimised(
     for n, at in enumerate(descend(problem, here)):
         check()
         if isinstance(at, Evaluated):
-            settled = at.value >= here.value or change(problem, unit, here.theta, at.theta) <= SETTLED
+            settled = at.value >= (1.0 - fall) * here.value or change(problem, unit, here.theta, at.theta) <= SETTLED
             here = at if at.value < here.value else here
             if settled or n >= INNER_STEPS:
                 break
@@ -123,9 +137,14 @@ class _Reweighted:
     """θ is that of the part of the features that the run works with; what is yielded, that of all."""
 
     def __init__(
-        self, objective: Objective, start: Evaluated, minimise: Minimise, descend: Descend | None
+        self,
+        objective: Objective,
+        start: Evaluated,
+        minimise: Minimise,
+        descend: Descend | None,
+        cold: bool,
     ) -> None:
-        self.whole, self.start = objective, start
+        self.whole, self.start, self.cold = objective, start, cold
         self.minimise_outside, self.descend = minimise, descend
         self.all_spread = spread(objective.classes[0])
         self.best: Evaluated | None = None
@@ -133,7 +152,7 @@ class _Reweighted:
 
     def iterates(self) -> Iterator[Iterate]:
         whole, potential = self.whole, self.whole.potential
-        for found in first_part(whole, self.start, self.all_spread, self.descend):
+        for found in first_part(whole, self.start, self.all_spread, self.descend if self.cold else None):
             if isinstance(found, Part):
                 self._work_with(found)
             else:
@@ -141,7 +160,7 @@ class _Reweighted:
         theta = self.part.narrow(self.start.theta)
         self.best = start = self.objective.evaluate(theta)
         self.shown = start
-        if not whole.lengths(self.start.theta).any():
+        if self.cold:
             theta = yield from self._minimise(theta, FIRST_RIDGE * self.spread + self.unique)
             scale = float(np.max(self.objective.lengths(theta), initial=0.0))
             theta = yield from self._narrow(theta, potential.surrogates(scale))
@@ -149,6 +168,8 @@ class _Reweighted:
         if self.best is start:  # the way has led nowhere: what is lower is near the start
             theta = yield from self._settle(start.theta)
         yield from self._change_support(theta)
+        if self.cold:
+            yield from self._settle(self.part.narrow(whole.start()))  # no features may be better than any found
         if self._held_back() > NEGLIGIBLE * self.best.value:
             before = self.part.widen(self.best.theta)
             self._work_with(Part.of(whole, np.ones(len(whole.factor), dtype=np.bool_)))
@@ -179,7 +200,7 @@ class _Reweighted:
                 weights = self._weights(theta, surrogate) * self.tilt
                 out = weights > HOPELESS * scale
                 weights[out] = np.maximum(weights[out], INFINITE * scale[out])
-                moved = yield from self._minimise(theta, weights + self.unique)
+                moved = yield from self._minimise(theta, weights + self.unique, fall=SURROGATE_FALL)
                 still = change(self.objective, unit, theta, moved) <= STILL
                 theta = moved
                 if still:
@@ -194,12 +215,12 @@ class _Reweighted:
         return replace(self.objective, potential=potential).half_quadratic_weights(theta)
 
     def _minimise(
-        self, theta: Vector, ridge: Vector, proximal: float = 0.0
+        self, theta: Vector, ridge: Vector, proximal: float = 0.0, fall: float = 0.0
     ) -> Generator[Iterate, None, Vector]:
         """The minimiser of the loss and that ridge, from θ."""
         assert self.best is not None
         yield Provisional(self.part.widen(self.best.theta), self.best.value)
-        return self.minimise(self._with_ridge(ridge), theta, proximal)
+        return self.minimise(self._with_ridge(ridge), theta, proximal, fall)
 
     def _with_ridge(self, ridge: Vector) -> Objective:
         return replace(self.objective, potential=L2(1.0), eta=0.0, penalty_factor=ridge)

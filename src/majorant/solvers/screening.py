@@ -96,7 +96,7 @@ def first_part(
         narrowing = Narrowing(objective, objective.width, np.arange(objective.width))
         yield Part(narrowing, kept, DenseRidge(objective) if small_enough(objective) else None)
         return
-    known = rows[0].warm_cache.get(_Known)
+    known: _Known | None = rows[0].warm_cache.get(_Known)
     if known and same_rows(known.classes, objective.classes) and np.array_equal(known.factor, objective.factor):
         if known.part.kept[used].all():
             yield known.part.at(objective)

@@ -68,9 +68,13 @@ class Newton(Solver):
     ----------
     gram_features : int, default=1000
         Up to how many features the Gram matrix of all of them is formed.
+    continuation : bool, default=True
+        Whether a fit of a non-convex potential from zero begins with easier potentials. Without it, such a
+        fit goes on from zero as from any other start.
     """
 
     gram_features: int = tuning.GRAM_FEATURES
+    continuation: bool = True
 
     name = "newton"
     exact = True
@@ -102,9 +106,12 @@ class Newton(Solver):
             return
         start = carried_start(objective, theta) or objective.evaluate(theta)
         if objective.potential.smooth and not objective.potential.convex:
-            warm = bool(objective.lengths(theta).any())
-            yield replace(start, candidate=warm and not promising(objective, start, spread(objective.rows)))
-            yield from reweighted_iterates(objective, start, self._minimised_by_class, self.descend)
+            cold = self.continuation and not objective.lengths(theta).any()
+            settled = not cold and not promising(objective, start, spread(objective.rows))
+            yield replace(start, candidate=settled)
+            yield from reweighted_iterates(
+                objective, start, self._minimised_by_class, self.descend, cold=cold
+            )
             return
         way = Continuation(objective, start, self.descend, _approaches)
         yield way.end
@@ -126,11 +133,13 @@ class Newton(Solver):
         next(iterates)
         yield from iterates
 
-    def _minimised_by_class(self, problem: Objective, theta: Vector, proximal: float) -> Vector:
+    def _minimised_by_class(
+        self, problem: Objective, theta: Vector, proximal: float, fall: float
+    ) -> Vector:
         """The minimiser of a problem whose penalty is a ridge, which does not tie the classes."""
         pairs = zip(problem.classes, problem.matrix(theta), strict=True)
         return np.concatenate(
-            [minimised(problem.on([rows]), row, descend=self.descend) for rows, row in pairs]
+            [minimised(problem.on([rows]), row, fall=fall, descend=self.descend) for rows, row in pairs]
         )
 
     def _rough_start(self, objective: Objective, zero: Vector) -> Evaluated | None:
