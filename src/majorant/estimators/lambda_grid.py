@@ -30,7 +30,7 @@ from majorant.rows import Rows
 from majorant.rows.base import losses
 from majorant.solvers import choose_solver, solve
 from majorant.solvers.reweighted import spread
-from majorant.solvers.support_search import bounded, limit
+from majorant.solvers.support_search import bounded
 from majorant.status import Evaluated, Result, Status, Vector
 
 # Strengths per factor of ten on the way to `max_features`, and how exactly the last one is found.
@@ -45,7 +45,7 @@ def lambda_max_of(fit_problem: FitProblem) -> float:
     bound = _holding_strength(fit_problem)
     if fit_problem.potential.convex or not 0.0 < bound < math.inf:
         return bound
-    if bounded(fit_problem.objectives(fit_problem.potential)[0]):
+    if fit_problem.potential.smooth:
         return max(bound, _strength_that_ties(fit_problem, bound))
     high, _ = _strong_enough(partial(_fit_at, fit_problem, limit=_n_free(fit_problem)), bound)
     low = 0.5 * high
@@ -68,7 +68,9 @@ def _strength_that_ties(fit_problem: FitProblem, least: float) -> float:
     problems = fit_problem.objectives(fit_problem.potential.at_strength(1.0))
     thetas = [np.concatenate(points)] if fit_problem.joint else points
     empty = [objective.evaluate(theta) for objective, theta in zip(problems, thetas, strict=True)]
-    lam = max(least, *(_single_feature_strength(*pair) for pair in zip(problems, empty, strict=True)))
+    lam = least
+    if bounded(problems[0]):
+        lam = max(least, *(_single_feature_strength(*pair) for pair in zip(problems, empty, strict=True)))
     for _ in range(TIES):
         lam *= 1.0 + EXACTNESS
         potential = fit_problem.potential.at_strength(lam)
@@ -90,7 +92,7 @@ def _single_feature_strength(objective: Objective, empty: Evaluated) -> float:
     spreads = spread(objective.classes[0]) + objective.eta
     able = (spreads > 0.0) & (objective.factor > 0.0)
     pulls = objective.lengths(empty.loss_gradient)[able]
-    return float(np.max(0.5 * pulls**2 / (spreads * objective.factor)[able], initial=0.0)) / limit(objective)
+    return float(np.max(0.5 * pulls**2 / (spreads * objective.factor)[able], initial=0.0)) / objective.potential.limit
 
 
 def most_features(fit_problem: FitProblem) -> int | None:

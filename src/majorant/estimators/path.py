@@ -245,7 +245,9 @@ def _non_convex_runs(fit_problem: FitProblem, strengths: Sequence[float]) -> Ite
         potential = fit_problem.potential.at_strength(lam)
         return lam, potential, fit_problem.run_from_best(potential, known, anew=anew)
 
-    known: list[list[Result]] = []
+    # Without wider potentials, as few features as there may be.
+    fit_problem.start(None)
+    known = [fit_problem.run(fit_problem.potential.at_strength(strengths[0]), continuation=False)]
     for first in range(0, len(strengths), ANCHORS):
         group = strengths[first : first + ANCHORS]
         anchor = run(group[-1], known, anew=True)
@@ -253,7 +255,7 @@ def _non_convex_runs(fit_problem: FitProblem, strengths: Sequence[float]) -> Ite
             here = run(lam, [*known, anchor[2]], anew=False)
             known = [here[2]]
             yield here
-        last = run(group[-1], [*known, anchor[2]], anew=False) if known else anchor
+        last = run(group[-1], [*known, anchor[2]], anew=False)
         known = [last[2]]
         yield last
 

@@ -95,11 +95,11 @@ class Continuation:
         objective, potential = self.objective, self.objective.potential
         here, scale = self.end, 1.0
         started = bool(objective.lengths(self.end.theta).any())
-        sharp = any(map(self._is_sharp, potential.surrogates(scale)))
+        sharp = potential.smooth and any(map(self._is_sharp, potential.surrogates(scale)))
         near = not sharp and objective.estimate(here).error <= NEAR
         if started and (not potential.convex or near):
             return  # a non-convex fit goes on from where the user says, a convex one if that is near
-        if not potential.convex or (self._next_to_no_penalty() and not started):
+        if (potential.smooth and not potential.convex) or (self._next_to_no_penalty() and not started):
             strength = (FAINT_RIDGE if potential.convex else RIDGE) * objective.mean_curvature
             ridge = replace(objective, potential=L2(strength))
             here = yield from self._solve(ridge, here, RIDGE_STEPS, SURROGATE_TOLERANCE)
@@ -110,7 +110,7 @@ class Continuation:
             here = yield from self._approach(easier, here)
             tolerance = SHARP_TOLERANCE if sharp else SURROGATE_TOLERANCE
             here = yield from self._solve(easier, here, SURROGATE_STEPS, tolerance, shown=sharp)
-        if surrogates and not surrogates[-1].smooth:
+        if potential.smooth and surrogates and not surrogates[-1].smooth:
             self._keep_if_lower(objective.evaluate(objective.smoothed_start(here)))
         elif not surrogates:
             yield from self._approach(objective, here)

@@ -18,8 +18,7 @@ from majorant.status import Evaluated, Matrix, Vector
 
 # How much lower Φ must promise to be, relatively.
 PROMISE = 1e-3
-# Larger than any coefficient, and the share of the diagonal that makes a Hessian regular.
-FAR = 1e100
+# The share of the diagonal that makes a Hessian regular.
 REGULAR = 1e-10
 # More features than this are not examined for one to take away. (Not tuned.)
 MOST_FEATURES = 500
@@ -28,19 +27,14 @@ MOST_FEATURES = 500
 def bounded(objective: Objective) -> bool:
     """Whether a large coefficient costs no more than a limit."""
     potential = objective.potential
-    return potential.smooth and not potential.convex and math.isfinite(limit(objective))
-
-
-def limit(objective: Objective) -> float:
-    """m, the penalty of a large coefficient."""
-    return float(objective.potential.excess(np.array([FAR]))[0])
+    return potential.smooth and not potential.convex and math.isfinite(potential.limit)
 
 
 def gains_of_release(objective: Objective, at: Evaluated, spread: Vector) -> Vector:
     """By how much Φ falls at least when a feature is let go; -∞ for those outside the well already."""
     inside = (objective.lengths(at.theta) <= objective.potential.zero_width) & (spread > 0.0)
     pulls = objective.lengths(at.loss_gradient)
-    gains = 0.5 * pulls**2 / np.where(inside, spread, 1.0) - objective.factor * limit(objective)
+    gains = 0.5 * pulls**2 / np.where(inside, spread, 1.0) - objective.factor * objective.potential.limit
     return np.where(inside, gains, -math.inf)
 
 
