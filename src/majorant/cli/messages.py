@@ -23,6 +23,7 @@ OPTIONS = {
     "penalty": "--penalty",
     "random_state": "--seed",
     "ratio": "--ratio",
+    "refit": "--refit",
     "scoring": "--scoring",
     "selection": "--selection",
     "solver": "--solver",

@@ -131,9 +131,14 @@ def interruption(model: Any) -> str | None:
 
 def severity(result: Result) -> int:
     """How bad the reason is for which a run has stopped: the worst of several is what a user is told."""
+    return severity_of(result.status)
+
+
+def severity_of(status: Status) -> int:
+    """The place of a reason to stop among all, the worst last."""
     order = [Status.CONVERGED, Status.ZERO_TOL, Status.STOPPED, Status.STALLED, Status.MAX_ITER]
     order += [Status.TIME_LIMIT, Status.NOT_FINITE, Status.INTERRUPTED]
-    return order.index(result.status)
+    return order.index(status)
 
 
 def overall(results: Sequence[Result]) -> Certificate:

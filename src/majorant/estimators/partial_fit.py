@@ -181,6 +181,10 @@ def _refuse_what_needs_all_rows(estimator: SparseSVC, n_samples: Any) -> None:
             "standardize=True needs all rows at once, which partial_fit does not have. Scale the features "
             "before, e.g. with the partial_fit of sklearn.preprocessing.StandardScaler(with_mean=False)."
         )
+    if estimator.refit is not None:
+        raise InvalidParameterError(
+            "refit='l2' needs all rows at once, which partial_fit does not have: set refit=None."
+        )
     if estimator.max_features is not None:
         raise InvalidParameterError(
             "max_features needs a path of strengths over all rows: for partial_fit set max_features=None "

@@ -288,7 +288,7 @@ def fit_path(
             model.penalty = potential
         else:
             model.lam = lam
-        model._store(fit_problem, potential, results)
+        model._store(fit_problem, potential, fit_problem.refitted(potential, results))
         if model.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if max_features is not None and len(model.support_) > max_features:

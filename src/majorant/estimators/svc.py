@@ -65,6 +65,11 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
         The strength η of the additional ridge penalty (elastic net).
     penalty_factor : array of shape (n_features,), optional
         c_i ≥ 0, which multiplies φ feature by feature; 0 = never penalised by φ.
+    refit : {"l2"} or None, default=None
+        "l2": the penalty selects the features only; the coefficients are those of a light ridge on the features
+        selected (relaxed ℓ1), η_i/2 w_i² with η_i a thousandth of the curvature of the loss along feature i. So
+        they are not shrunk. `objective_`, `gap_`, `lower_bound_` and `stationarity_` are then those of
+        this ridge on these features; `lam_` and `history_` are those of the selection.
     standardize : bool, default=False
         Whether the penalty sees every feature in units of its standard deviation, weighted as the loss weighs
         the rows: φ(σ_i w_i) and η/2 σ_i² w_i² take the place of φ(w_i) and η/2 w_i². `coef_` is for X as
@@ -225,6 +230,7 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
                 potential, results = fit_problem.potential, fit_problem.run(fit_problem.potential, callbacks)
             else:
                 potential, results = limit_features(fit_problem, self.max_features, callbacks)
+            results = fit_problem.refitted(potential, results)
             self._store(fit_problem, potential, results)
         if self.status_ is Status.INTERRUPTED or ctrl_c.pressed:
             raise KeyboardInterrupt
@@ -311,7 +317,7 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
             exact = np.array_equal(theta.astype(fit_problem.dtype), theta)
         dtype = fit_problem.dtype if exact else np.dtype(np.float64)
         problems = fit_problem.objectives(potential)
-        constant = sum(problem.constant for problem in problems)
+        constant = 0.0 if self.refit else sum(problem.constant for problem in problems)
         certificate, bound = overall(results), math.nan
         if not math.isnan(certificate.gap):
             bound = float(sum(result.iterate.lower_bound for result in results) + constant)

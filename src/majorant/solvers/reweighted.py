@@ -63,6 +63,9 @@ SLOW = 0.3
 # How many features are let go or taken away one by one, and how many attempts in a row may fail.
 CHANGES = 60
 FAILURES = 3
+# The features of a model up to which the way up from none is tried as well, and its changes. (With 10, lambda
+# of breast_cancer's largest models is found; with more, paths take longer.)
+FEW = 5
 # The relative difference of gains that are equal, and what zeros may cost, relative to Φ.
 EQUAL = 1e-9
 NEGLIGIBLE = 1e-9
@@ -168,8 +171,9 @@ class _Reweighted:
         if self.best is start:  # the way has led nowhere: what is lower is near the start
             theta = yield from self._settle(start.theta)
         yield from self._change_support(theta)
-        if self.cold:
-            yield from self._settle(self.part.narrow(whole.start()))  # no features may be better than any found
+        if self.cold and whole.nonzeros(self.part.widen(self.best.theta)) <= FEW:
+            # With few features, the way up from none may lead lower than the way down.
+            yield from self._change_support((yield from self._settle(self.part.narrow(whole.start()))), FEW)
         if self._held_back() > NEGLIGIBLE * self.best.value:
             before = self.part.widen(self.best.theta)
             self._work_with(Part.of(whole, np.ones(len(whole.factor), dtype=np.bool_)))
@@ -281,14 +285,14 @@ class _Reweighted:
         pulls = whole.lengths(at.loss_gradient)[zero]
         return 0.5 * float(np.sum(pulls / weight[zero] * pulls))
 
-    def _change_support(self, theta: Vector) -> Iterator[Iterate]:
-        """Let features go, or take features away, one by one, while Φ falls clearly."""
+    def _change_support(self, theta: Vector, most: int = CHANGES) -> Iterator[Iterate]:
+        """Let features go, or take features away, one by one, while Φ falls clearly; so many times at most."""
         whole = self.whole
         if not bounded(whole):
             return
         at = self._wide(self.objective.evaluate(theta))
         failed: set[tuple[bool, int]] = set()
-        for _ in range(CHANGES):
+        for _ in range(most):
             promises = gains_of_change(whole, at, self.all_spread)
             for removed, feature in failed:
                 promises[int(removed), feature] = -math.inf
