@@ -344,7 +344,9 @@ class Objective:
         its rounding is that of squares; the rows do.
         """
         D = flat_directions(H)
-        return not D.size or bool(np.all(rows.sum_blocks(partial(_active_squares, theta, self.free, D)) <= EXACT))
+        return not D.size or bool(
+            np.all(rows.sum_blocks(partial(_active_squares, theta, self.free, D)) <= EXACT)
+        )
 
     def _certify_by_majorant(self, theta: Vector) -> tuple[Evaluated, Certificate]:
         """θ evaluated, and how far a minimiser of the majorant at θ can lower Φ: at most the majorant's gap.

@@ -35,8 +35,8 @@ class PenaltyOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="hyperbolic (smooth l1), welsch, geman-mcclure, cauchy, lp, log-sum, mcp, scad, l1, l2, none.  "
-            "[default: hyperbolic]",
+            help="hyperbolic (smooth l1), welsch, geman-mcclure, cauchy, lp, log-sum, mcp, scad, l1, l2, "
+            "none.  [default: hyperbolic]",
             callback=one_of(_potentials),
             rich_help_panel=MODEL,
         ),

@@ -29,6 +29,8 @@ FAR = 1e4
 FAINT = 1e-8
 # The ratio of the standard deviations of two features from which on standardising is worth a try.
 SCALES = 100.0
+# The share of the coefficients inside the rounded bottom of a potential from which on δ is too wide.
+INSIDE = 0.5
 
 
 def convergence_advice(result: Result, solver: Solver, tol: float, objective: Objective) -> str:
@@ -76,6 +78,24 @@ def grid_advice(model: SparseSVCCV, fit_problem: FitProblem) -> str:
         advice += f" The standard deviations of the features differ by a factor of {ratio:.0f}, so that the "
         advice += "penalty weighs on some more than on others: try standardize=True."
     return advice
+
+
+def width_advice(objectives: Sequence[Objective], results: Sequence[Result], zero_tol: float | str) -> str:
+    """What to do if most coefficients lie inside the rounded bottom of a non-convex potential; else nothing."""
+    potential = objectives[0].potential
+    if potential.convex or potential.zero_width == 0.0 or not isinstance(zero_tol, str):
+        return ""
+    pairs = zip(objectives, results, strict=True)
+    sizes = np.concatenate([objective.lengths(result.iterate.theta) for objective, result in pairs])
+    sizes = sizes[sizes > 0.0]
+    inside = int(np.count_nonzero(sizes <= potential.zero_width))
+    if inside <= INSIDE * len(sizes):
+        return ""
+    return (
+        f"{inside} of the {len(sizes)} coefficients that are not zero lie inside the rounded bottom of "
+        f"{potential.name!r}, |w| <= {potential.zero_width:.3g}: there the penalty is a ridge, which selects "
+        "no features, and zeros would cost more than tol. Take a smaller delta."
+    )
 
 
 def what_limits(objective: Objective) -> str:

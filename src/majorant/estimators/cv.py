@@ -174,9 +174,10 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
         return self._finish(fit_problem, lambdas, folds, models)
 
     def _strengths(self, fit_problem: FitProblem) -> tuple[Vector, list[SparseSVC]]:
-        """The strengths to compare and, if a number of features limits them, the models of all data with them.
+        """The strengths to compare, and the models of all data with them where these are needed.
 
-        Those of a non-convex penalty as well: what is delivered is then a model of the path.
+        They are where a number of features limits the strengths, and for a penalty that is not convex: what
+        is delivered is then a model of the path.
         """
         lambdas = strengths_for(fit_problem, self.lambdas, self.ratio)
         largest = most_features(fit_problem) if np.ndim(self.lambdas) == 0 else None

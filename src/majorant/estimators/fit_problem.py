@@ -260,7 +260,7 @@ class FitProblem:
     def run_from_best(
         self, potential: Potential, known: Sequence[Sequence[Result]], *, anew: bool = False
     ) -> list[Result]:
-        """Minimise from the lowest of known points, problem by problem; `anew`: also from zero, if that is lower.
+        """Minimise from the lowest of known points, problem by problem.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ class FitProblem:
         known : sequence of sequences of Result
             Results for other strengths, each of all problems.
         anew : bool, default=False
-            Whether the run from zero is made as well.
+            Whether a run from zero is made as well, and kept where it ends lower.
         """
         objectives = self.objectives(potential)
         fresh = self.run(potential) if anew or not known else None
@@ -289,7 +289,7 @@ class FitProblem:
         return [old if start is None else new for old, new, start in pairs]
 
     def refitted(self, potential: Potential, results: Sequence[Result]) -> Sequence[Result]:
-        """The results with the coefficients of a light ridge on the features selected, if the estimator refits.
+        """The results with the coefficients of a light ridge on the features, if the estimator refits.
 
         Φ, its lower bound and the certificate are those of the ridge on these features. A selection that did
         not converge stays unconverged.

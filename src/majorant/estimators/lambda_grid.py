@@ -62,7 +62,7 @@ def _strength_that_ties(fit_problem: FitProblem, least: float) -> float:
     """The smallest λ found at which no model that was found has a lower Φ than the one without features.
 
     A model with the loss ℓ and the penalty λ f ties with the empty one, of the loss ℓ₀, where λ = (ℓ₀ - ℓ)/f.
-    A fit there, or a little above, finds no feature, or a model that ties at a larger λ (Dinkelbach's method).
+    A fit a little above finds no feature, or a model that ties at a larger λ (Dinkelbach's method).
     """
     points = [_null_point(fit_problem, rows) for rows in fit_problem.rows]
     problems = fit_problem.objectives(fit_problem.potential.at_strength(1.0))
@@ -92,14 +92,14 @@ def _single_feature_strength(objective: Objective, empty: Evaluated) -> float:
     spreads = spread(objective.classes[0]) + objective.eta
     able = (spreads > 0.0) & (objective.factor > 0.0)
     pulls = objective.lengths(empty.loss_gradient)[able]
-    return float(np.max(0.5 * pulls**2 / (spreads * objective.factor)[able], initial=0.0)) / objective.potential.limit
+    falls = 0.5 * pulls**2 / (spreads * objective.factor)[able]
+    return float(np.max(falls, initial=0.0)) / objective.potential.limit
 
 
 def most_features(fit_problem: FitProblem) -> int | None:
-    """The size at which a path of a bounded non-convex potential ends: n/(log n)… features are all that n rows tell.
+    """The size at which a path of a bounded potential ends, n / (log N log log n) for n rows, N features.
 
-    The bound n / (log N log log n) is that of the ℓ0 literature (Zhu et al., PNAS 2020). None for potentials
-    whose models are not larger than the rows allow in any case.
+    This is the bound of the ℓ0 literature (Zhu et al., PNAS 2020). None for other potentials.
     """
     if not bounded(fit_problem.objectives(fit_problem.potential)[0]):
         return None

@@ -241,6 +241,7 @@ def _non_convex_runs(fit_problem: FitProblem, strengths: Sequence[float]) -> Ite
     Every `ANCHORS`-th strength has a run from zero, over surrogates. The strengths between two of these begin
     with the lowest of what the runs for the last strength and for the next such strength have found.
     """
+
     def run(lam: float, known: Sequence[list[Result]], *, anew: bool) -> Run:
         potential = fit_problem.potential.at_strength(lam)
         return lam, potential, fit_problem.run_from_best(potential, known, anew=anew)
@@ -276,8 +277,8 @@ def fit_path(
 ) -> Iterator[SparseSVC]:
     """A fitted model for every strength, in the order given, before the first with more features than that.
 
-    With `largest`, the path ends before the first model, but for the very first, with more features than that,
-    and after the first that separates the classes.
+    With `largest`, the path ends before the second or a later model with more features than that, and after
+    the first that separates the classes.
     Ctrl-C during a fit raises `KeyboardInterrupt`.
     """
     template = fit_problem.estimator

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 
 from majorant.callbacks import Checkpoint
-from majorant.estimators.advice import convergence_advice, overall, severity
+from majorant.estimators.advice import convergence_advice, overall, severity, width_advice
 from majorant.estimators.checkpointing import resumable
 from majorant.estimators.fit_problem import FitProblem
 from majorant.estimators.fitted import model_state, set_fitted
@@ -66,9 +66,9 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
     penalty_factor : array of shape (n_features,), optional
         c_i ≥ 0, which multiplies φ feature by feature; 0 = never penalised by φ.
     refit : {"l2"} or None, default=None
-        "l2": the penalty selects the features only; the coefficients are those of a light ridge on the features
-        selected (relaxed ℓ1), η_i/2 w_i² with η_i a thousandth of the curvature of the loss along feature i. So
-        they are not shrunk. `objective_`, `gap_`, `lower_bound_` and `stationarity_` are then those of
+        "l2": the penalty selects the features only; the coefficients are those of a light ridge on the
+        features selected (relaxed ℓ1), η_i/2 w_i² with η_i a thousandth of the curvature of the loss along
+        feature i. So they are not shrunk. `objective_`, `gap_`, `lower_bound_` and `stationarity_` are then those of
         this ridge on these features; `lam_` and `history_` are those of the selection.
     standardize : bool, default=False
         Whether the penalty sees every feature in units of its standard deviation, weighted as the loss weighs
@@ -230,7 +230,8 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
                 potential, results = fit_problem.potential, fit_problem.run(fit_problem.potential, callbacks)
             else:
                 potential, results = limit_features(fit_problem, self.max_features, callbacks)
-            results = fit_problem.refitted(potential, results)
+            advice = width_advice(fit_problem.objectives(potential), results, self.zero_tol)
+            results = list(fit_problem.refitted(potential, results))
             self._store(fit_problem, potential, results)
         if self.status_ is Status.INTERRUPTED or ctrl_c.pressed:
             raise KeyboardInterrupt
@@ -241,6 +242,8 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
             )
             advice = convergence_advice(worst, self.solver_, self.tol, objective)
             warnings.warn(advice, ConvergenceWarning, stacklevel=2)
+        elif advice:
+            warnings.warn(advice, UserWarning, stacklevel=2)
         return self
 
     @available_if_streams

@@ -101,7 +101,7 @@ class Hyperbolic(Potential):
 
 
 class Well(ZeroAtZero):
-    """A smooth potential that is not convex: around zero a well of the width δ, from which φ rises less and less.
+    """A smooth potential that is not convex: a well of the width δ around zero, flatter and flatter outside.
 
     From zero, no coefficient leaves a narrow well. A wide one is nearly convex; narrowing it step by step
     leads to a far lower local minimum (graduated non-convexity: Blake and Zisserman, 1987).
@@ -130,7 +130,7 @@ class Well(ZeroAtZero):
             return ()
         count = math.ceil(math.log(scale / self.delta, 3.0))
         widths = np.geomspace(scale, self.delta, count + 1)[:-1]
-        return tuple(replace(self, delta=float(width)) for width in widths)
+        return tuple(replace(self, delta=float(width)) for width in widths)  # type: ignore[type-var]
 
 
 @dataclass(frozen=True)
@@ -368,7 +368,7 @@ class SCAD(Folded):
 
     def slope(self, t: Vector) -> Vector:
         span = self.delta - self.delta / self.gamma
-        return self.lam * np.clip((self.delta - t) / span, 0.0, 1.0)
+        return np.asarray(self.lam * np.clip((self.delta - t) / span, 0.0, 1.0))
 
     @property
     def limit(self) -> float:

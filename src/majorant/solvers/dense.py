@@ -138,7 +138,9 @@ class DenseRidge(ScaledRows):
         starts = self.scaled(theta)[kept]
         found = np.zeros((self.Z.shape[1], self.y.shape[1]))
         for c, y in enumerate(self.y.T):
-            found[kept, c] = self._minimise(Z * y[:, np.newaxis], ridge, anchor, starts[:, c], max(fall, RIDGE_FALL))
+            found[kept, c] = self._minimise(
+                Z * y[:, np.newaxis], ridge, anchor, starts[:, c], max(fall, RIDGE_FALL)
+            )
         return self.raw(found)
 
     def _minimise(self, Z: Matrix, own: Vector, anchor: Vector, start: Vector, fall: float) -> Vector:

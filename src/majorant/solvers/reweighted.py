@@ -5,7 +5,8 @@ feature, c_i ψ(‖W_i‖)/2 ‖W_i‖². With the loss as it is, the majorant i
 minimum to rounding in a few steps. Its minimiser is the next θ; Φ never rises.
 
 From zero, every coefficient would be caught in the narrow well around it. So the way begins at a ridge
-solution and leads over wider potentials (`Potential.surrogates`), some steps for each. In the end,
+solution and leads over wider potentials (`Potential.surrogates`), some steps for each. Their widths are in
+units of each feature's spread, so that the way does not depend on the units of X. In the end,
 coefficients that zero holds, but whose release would lower Φ, are released one after the other.
 
 Which minimum is found must not depend on rounding: not on how rows are ordered, repeated or cut, nor on the
@@ -49,8 +50,8 @@ STILL = 1e-6
 SURROGATE_FALL = 1e-5
 FINAL_STEPS = 100
 # On the way over surrogates: the weight, relative to the curvature of the loss along the feature, from which
-# on a coefficient is zero and stays so; the difference of weights that changes nothing; and the share by which
-# the weight of the last feature is larger than that of the first. (Of equal features, rounding would choose.)
+# on a coefficient is zero and stays so; the difference of weights that changes nothing; and the share by
+# which the weight of the last feature exceeds that of the first. (Of equal features, rounding would choose.)
 HOPELESS = 1e4
 SAME_WEIGHT = 1e-6
 TILT = 1e-3
@@ -72,8 +73,8 @@ NEGLIGIBLE = 1e-9
 
 
 Minimise = Callable[[Any, Vector, float, float], Vector]
-"""A problem with a ridge, where to begin, the weight of a proximal term there, and the relative fall of a step
-that is taken for the last ↦ the minimiser."""
+"""A problem with a ridge, where to begin, the weight of a proximal term there, and the relative fall of the
+last step ↦ the minimiser."""
 
 
 def reweighted_iterates(
@@ -111,7 +112,10 @@ def minimised(
     for n, at in enumerate(descend(problem, here)):
         check()
         if isinstance(at, Evaluated):
-            settled = at.value >= (1.0 - fall) * here.value or change(problem, unit, here.theta, at.theta) <= SETTLED
+            settled = (
+                at.value >= (1.0 - fall) * here.value
+                or change(problem, unit, here.theta, at.theta) <= SETTLED
+            )
             here = at if at.value < here.value else here
             if settled or n >= INNER_STEPS:
                 break
@@ -150,12 +154,15 @@ class _Reweighted:
         self.whole, self.start, self.cold = objective, start, cold
         self.minimise_outside, self.descend = minimise, descend
         self.all_spread = spread(objective.classes[0])
-        self.best: Evaluated | None = None
-        self.shown: Evaluated | None = start
+        spreads = self.all_spread[self.all_spread > 0.0]
+        typical = float(np.median(spreads)) if len(spreads) else 1.0
+        self.all_units = np.sqrt(np.where(self.all_spread > 0.0, self.all_spread, typical) / typical)
+        # Of the part, as soon as there is one.
+        self.best = self.shown = start
 
     def iterates(self) -> Iterator[Iterate]:
         whole, potential = self.whole, self.whole.potential
-        for found in first_part(whole, self.start, self.all_spread, self.descend if self.cold else None):
+        for found in first_part(whole, self.start, self.all_spread, self.descend, cold=self.cold):
             if isinstance(found, Part):
                 self._work_with(found)
             else:
@@ -165,7 +172,7 @@ class _Reweighted:
         self.shown = start
         if self.cold:
             theta = yield from self._minimise(theta, FIRST_RIDGE * self.spread + self.unique)
-            scale = float(np.max(self.objective.lengths(theta), initial=0.0))
+            scale = float(np.max(self.unit * self.objective.lengths(theta), initial=0.0))
             theta = yield from self._narrow(theta, potential.surrogates(scale))
         theta = yield from self._settle(theta)
         if self.best is start:  # the way has led nowhere: what is lower is near the start
@@ -189,6 +196,7 @@ class _Reweighted:
         self.spread = self.all_spread[part.kept]
         # A feature without any spread has no business with the loss.
         self.unique = UNIQUE * np.where(self.spread > 0.0, self.spread, 1.0)
+        self.unit = self.all_units[part.kept]
         self.tilt = 1.0 + TILT * np.linspace(0.0, 1.0, len(part.kept))[part.kept]
 
     def _wide(self, at: Evaluated) -> Evaluated:
@@ -201,7 +209,7 @@ class _Reweighted:
         scale = np.where(self.spread > 0.0, self.spread, 1.0)
         for surrogate in surrogates:
             for _ in range(SURROGATE_STEPS):
-                weights = self._weights(theta, surrogate) * self.tilt
+                weights = self._surrogate_weights(theta, surrogate)
                 out = weights > HOPELESS * scale
                 weights[out] = np.maximum(weights[out], INFINITE * scale[out])
                 moved = yield from self._minimise(theta, weights + self.unique, fall=SURROGATE_FALL)
@@ -214,6 +222,11 @@ class _Reweighted:
                 break
         return theta
 
+    def _surrogate_weights(self, theta: Vector, surrogate: Potential) -> Vector:
+        """The ridge that majorises a surrogate of the penalty, of a width in the units of the features."""
+        weights = surrogate.weight(self.unit * self.objective.lengths(theta)) * self.unit**2
+        return np.asarray(self.objective.factor * weights * self.tilt + self.objective.eta)
+
     def _weights(self, theta: Vector, potential: Potential) -> Vector:
         """The ridge that majorises the penalty at θ."""
         return replace(self.objective, potential=potential).half_quadratic_weights(theta)
@@ -222,7 +235,6 @@ class _Reweighted:
         self, theta: Vector, ridge: Vector, proximal: float = 0.0, fall: float = 0.0
     ) -> Generator[Iterate, None, Vector]:
         """The minimiser of the loss and that ridge, from θ."""
-        assert self.best is not None
         yield Provisional(self.part.widen(self.best.theta), self.best.value)
         return self.minimise(self._with_ridge(ridge), theta, proximal, fall)
 
@@ -272,13 +284,12 @@ class _Reweighted:
         return theta
 
     def _keep_if_lower(self, theta: Vector) -> None:
-        assert self.best is not None
         at = self.objective.evaluate(theta)
         if at.value < self.best.value:
             self.best = at
 
     def _held_back(self) -> float:
-        """How much zeros cost at most, to first order: half the square of the pull over the weight at zero."""
+        """How much zeros cost at most, to first order: half the squared pull over the weight at zero."""
         whole, at = self.whole, self._wide(self.best)
         weight = whole.half_quadratic_weights(whole.start())
         zero = (whole.lengths(at.theta) == 0.0) & (weight > 0.0)
@@ -286,7 +297,7 @@ class _Reweighted:
         return 0.5 * float(np.sum(pulls / weight[zero] * pulls))
 
     def _change_support(self, theta: Vector, most: int = CHANGES) -> Iterator[Iterate]:
-        """Let features go, or take features away, one by one, while Φ falls clearly; so many times at most."""
+        """Let features go, or take features away, one by one, while Φ falls clearly: `most` times."""
         whole = self.whole
         if not bounded(whole):
             return
@@ -300,19 +311,19 @@ class _Reweighted:
             if not largest > PROMISE * at.value or len(failed) >= FAILURES:
                 return
             # The first of those that are equal but for rounding.
-            removed, chosen = divmod(int(np.argmax(promises.ravel() >= (1.0 - EQUAL) * largest)), len(self.kept))
-            moved = yield from self._changed(at, chosen, bool(removed))
+            first = int(np.argmax(promises.ravel() >= (1.0 - EQUAL) * largest))
+            removal, chosen = divmod(first, len(self.kept))
+            moved = yield from self._changed(at, chosen, bool(removal))
             after = self._wide(self.objective.evaluate(moved))
             if after.value < (1.0 - PROMISE) * at.value:
                 at = after
                 failed.clear()
             else:
-                failed.add((bool(removed), chosen))
+                failed.add((bool(removal), chosen))
 
     def _changed(self, at: Evaluated, feature: int, removed: bool) -> Generator[Iterate, None, Vector]:
         """Where majorants lead after a feature was let go or taken away."""
         if not self.kept[feature]:
-            assert self.best is not None
             best = self.part.widen(self.best.theta)
             self._work_with(Part.of(self.whole, self.kept | (np.arange(len(self.kept)) == feature)))
             self.best = self.shown = self.objective.evaluate(self.part.narrow(best))

@@ -1,14 +1,14 @@
 """Which features a fit of a non-convex potential begins with: those that ℓ1 selects.
 
-Among all features, only those matter to a non-convex fit that some ℓ1 model uses, as a rule. The path of ℓ1 is
-short and cheap: a few strengths, roughly solved, until the models are larger than a non-convex fit can support.
+As a rule, only those features matter to a non-convex fit that some ℓ1 model uses. The path of ℓ1 is short
+and cheap: a few strengths, roughly solved, until the models are larger than a non-convex fit can support.
 Features are measured in units of their spread, so the answer does not depend on the units of X. What the rule
-leaves out is not lost: features outside are looked at in the end, and let in if they lower Φ.
+leaves out is not lost: in the end features outside are looked at, and let in if they lower Φ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from weakref import ref
 
@@ -75,7 +75,7 @@ class _Known:
 
 
 def first_part(
-    objective: Objective, start: Evaluated, units: Vector, descend: Descend | None
+    objective: Objective, start: Evaluated, units: Vector, descend: Descend | None, *, cold: bool
 ) -> Iterator[Iterate | Part]:
     """What is worth beginning with, after points underway; it is kept for the next run on these rows.
 
@@ -88,6 +88,8 @@ def first_part(
     descend : function, optional
         (problem, start) ↦ the iterates of a solver with potentials that have a kink; without it, or if the
         rows are not in memory, all features belong to the part.
+    cold : bool
+        Whether the run is to look for features; else those of the start are enough to begin with.
     """
     rows = objective.in_memory
     used = (objective.lengths(start.theta) > 0.0) | (objective.factor == 0.0)
@@ -97,13 +99,15 @@ def first_part(
         yield Part(narrowing, kept, DenseRidge(objective) if small_enough(objective) else None)
         return
     known: _Known | None = rows[0].warm_cache.get(_Known)
-    if known and same_rows(known.classes, objective.classes) and np.array_equal(known.factor, objective.factor):
+    same = known is not None and same_rows(known.classes, objective.classes)
+    if known is not None and same and np.array_equal(known.factor, objective.factor):
         if known.part.kept[used].all():
             yield known.part.at(objective)
             return
         kept = known.part.kept | used
     elif descend is not None and len(used) > FEW_FEATURES:
-        if objective.lengths(start.theta).any():
+        if not cold:
+            used[np.argmax(objective.pulls_at_zero)] = True  # at least one feature
             yield Part.of(objective, used)
             return
         kept = yield from _on_the_l1_path(objective, start, units, descend)
@@ -115,7 +119,7 @@ def first_part(
 
 def _on_the_l1_path(
     objective: Objective, start: Evaluated, units: Vector, descend: Descend
-) -> Iterator[Iterate]:
+) -> Generator[Iterate, None, NDArray[np.bool_]]:
     """Whether a model on the path of ℓ1 uses the feature."""
     factor = objective.factor * np.sqrt(np.where(units > 0.0, units, 1.0))
     penalised = factor > 0.0

@@ -1,9 +1,9 @@
 r"""What a change of the support by one feature promises, for potentials that are bounded.
 
-Let c_i m be the penalty of a large coefficient, m = lim φ(w) - φ(0). A feature at zero, which the loss pulls by
-g_i, saves at least g_i²/2h_i of the loss when it is let go, with its curvature h_i of all rows, and costs c_i m.
-A feature that is used costs at most, to second order, w_i²/2(H⁻¹)_ii of the loss when it is taken away and the
-others are optimised, with the Hessian H of those that are used; and saves c_i (φ(w_i) - φ(0)).
+Let c_i m be the penalty of a large coefficient, m = lim φ(w) - φ(0). A feature at zero, which the loss pulls
+by g_i, saves at least g_i²/2h_i of the loss when it is let go, with its curvature h_i of all rows, and costs
+c_i m. A feature that is used saves c_i (φ(w_i) - φ(0)) when it is taken away and the others are optimised,
+and costs at most w_i²/2(H⁻¹)_ii of the loss at a minimum, with the Hessian H of those in use and all rows.
 """
 
 from __future__ import annotations

@@ -133,9 +133,7 @@ class Newton(Solver):
         next(iterates)
         yield from iterates
 
-    def _minimised_by_class(
-        self, problem: Objective, theta: Vector, proximal: float, fall: float
-    ) -> Vector:
+    def _minimised_by_class(self, problem: Objective, theta: Vector, proximal: float, fall: float) -> Vector:
         """The minimiser of a problem whose penalty is a ridge, which does not tie the classes."""
         pairs = zip(problem.classes, problem.matrix(theta), strict=True)
         return np.concatenate(
