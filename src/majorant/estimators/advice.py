@@ -81,7 +81,7 @@ def grid_advice(model: SparseSVCCV, fit_problem: FitProblem) -> str:
 
 
 def width_advice(objectives: Sequence[Objective], results: Sequence[Result], zero_tol: float | str) -> str:
-    """What to do if most coefficients lie inside the rounded bottom of a non-convex potential; else nothing."""
+    """What to do if most coefficients lie inside the bottom of a non-convex potential; else nothing."""
     potential = objectives[0].potential
     if potential.convex or potential.zero_width == 0.0 or not isinstance(zero_tol, str):
         return ""

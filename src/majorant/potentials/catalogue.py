@@ -335,7 +335,7 @@ class MCP(Folded):
         return self.lam * t * (1.0 - 0.5 * t / self.delta)
 
     def slope(self, t: Vector) -> Vector:
-        return self.lam * np.maximum(1.0 - t / self.delta, 0.0)
+        return np.asarray(self.lam * np.maximum(1.0 - t / self.delta, 0.0))
 
     @property
     def limit(self) -> float:
@@ -364,7 +364,7 @@ class SCAD(Folded):
 
     def value(self, w: Vector) -> Vector:
         t, knot = np.minimum(np.abs(w), self.delta), self.delta / self.gamma
-        return self.lam * (t - 0.5 * np.maximum(t - knot, 0.0) ** 2 / (self.delta - knot))
+        return np.asarray(self.lam * (t - 0.5 * np.maximum(t - knot, 0.0) ** 2 / (self.delta - knot)))
 
     def slope(self, t: Vector) -> Vector:
         span = self.delta - self.delta / self.gamma
