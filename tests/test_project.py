@@ -83,12 +83,12 @@ def test_the_instructions_for_contributors_work(monkeypatch):
     monkeypatch.setitem(sys.modules, "contribution", module)
     for block in blocks:
         exec(compile(block, "CONTRIBUTING.md", "exec"), namespace)
-    assert {"cauchy"} <= Potential.registry.keys()
+    assert {"log-cosh"} <= Potential.registry.keys()
     assert {"nesterov"} <= Solver.registry.keys()
     from sklearn.datasets import make_classification
 
     X, y = make_classification(random_state=0)
-    model = majorant.SparseSVC("cauchy", lam=0.1, delta=0.05).fit(X, y)
+    model = majorant.SparseSVC("log-cosh", lam=0.1, delta=0.05).fit(X, y)
     assert model.converged_
 
 

@@ -335,10 +335,10 @@ class Objective:
         of the size of rounding errors matters, and Φ has no bound. H cannot distinguish such a direction from
         an exact dependence, since its entries are sums of squares; products with the rows can.
         """
-        directions = flat_directions(H)
-        D = np.zeros((self.width, directions.shape[1]))
-        D[np.append(self.free, self.width - 1)] = directions
-        return not D.size or bool(np.all(rows.sum_blocks(partial(_active_squares, theta, D)) <= EXACT))
+        D = flat_directions(H)
+        return not D.size or bool(
+            np.all(rows.sum_blocks(partial(_active_squares, theta, self.free, D)) <= EXACT)
+        )
 
     def _certify_by_majorant(self, theta: Vector) -> tuple[Evaluated, Certificate]:
         """Φ at θ, with the duality gap of the majorant at θ as certificate: no step to it lowers Φ by more.
@@ -470,10 +470,11 @@ class Objective:
             )
 
 
-def _active_squares(theta: Vector, D: Matrix, block: Block) -> Vector:
-    """The diagonal of DᵀLᵀSLD over the rows that are active at θ."""
+def _active_squares(theta: Vector, features: NDArray[np.intp], D: Matrix, block: Block) -> Vector:
+    """The diagonal of DᵀLᵀSLD over the rows active at θ, for some features and the intercept."""
     weights = np.where(block.matvec(theta) < 1.0, block.s, 0.0)
-    return np.array([weights @ block.matvec(np.ascontiguousarray(d)) ** 2 for d in D.T])
+    part = block.columns(features)
+    return np.array([weights @ part.matvec(np.ascontiguousarray(d)) ** 2 for d in D.T])
 
 
 def _joined(rows: Sequence[Vector]) -> Vector:

@@ -15,6 +15,7 @@ import numpy as np
 from majorant.errors import MajorantError, UnsuitableSolverError
 from majorant.objective import Objective
 from majorant.potentials import Hyperbolic, Potential
+from majorant.potentials.base import FAR
 from majorant.rows import MemoryRows
 from majorant.solvers import Solver, solve
 from majorant.status import Matrix, Vector
@@ -176,7 +177,7 @@ def _law_newton(potential: Potential, w: Vector) -> None:
         falls = np.diff(potential.derivative(w)) <= 1e-12 * np.max(np.abs(potential.derivative(w)))
         assert np.all(falls), "φ is not concave on [0, ∞["
     surrogates = potential.surrogates(1.0)
-    if surrogates and not surrogates[-1].smooth:
+    if potential.smooth and surrogates and not surrogates[-1].smooth:
         slopes = np.linspace(-0.99, 0.99, 34) * potential.max_slope
         again = potential.derivative(potential.inverse_derivative(slopes))
         assert np.allclose(again, slopes, rtol=1e-9), "φ'(inverse_derivative(s)) ≠ s"
@@ -198,6 +199,9 @@ def _law_excess(potential: Potential, w: Vector) -> None:
     value, at_zero = potential.value(w), potential.value(np.zeros(1))
     excess = potential.excess(w)
     assert potential.excess(np.zeros(1))[0] == 0.0, "`excess` is not zero at zero"
+    assert np.all(excess <= potential.limit * (1 + 1e-12)), "φ - φ(0) exceeds `limit`"
+    if np.isfinite(potential.limit):
+        assert potential.excess(np.array([FAR]))[0] >= potential.limit * (1 - 1e-9), "φ stays below `limit`"
     assert np.all(np.abs(excess - (value - at_zero)) <= 1e-12 * np.abs(value)), "`excess` ≠ φ(w) - φ(0)"
     if potential.convex:
         slopes = potential.derivative(w)

@@ -35,7 +35,8 @@ class PenaltyOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="hyperbolic (smooth l1), welsch, l1, l2, none.  [default: hyperbolic]",
+            help="hyperbolic (smooth l1), welsch, geman-mcclure, cauchy, lp, log-sum, mcp, scad, l1, l2, "
+            "none.  [default: hyperbolic]",
             callback=one_of(_potentials),
             rich_help_panel=MODEL,
         ),
@@ -44,7 +45,7 @@ class PenaltyOptions:
         float | None,
         typer.Option(
             callback=strictly_between(0.0),
-            help="Smoothing: 1e-9 for hyperbolic, 1e-6 for welsch, if not given.",
+            help="Width of the potential: 1e-9 for hyperbolic, 1e-6 for welsch, 0.1 for mcp, if not given.",
             rich_help_panel=MODEL,
         ),
     ] = None
@@ -74,6 +75,15 @@ class PenaltyOptions:
             rich_help_panel=CLASSES,
         ),
     ] = "ovr"
+    refit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="l2: the penalty selects, a light ridge on the features selected sets the coefficients.",
+            callback=one_of(("l2",)),
+            rich_help_panel=MODEL,
+        ),
+    ] = None
     standardize: Annotated[
         bool,
         typer.Option(
@@ -145,6 +155,7 @@ class PenaltyOptions:
             "penalty": self.penalty_name,
             "delta": self.delta,
             "eta": self.eta,
+            "refit": self.refit,
             "standardize": self.standardize,
             "fit_intercept": self._fit_intercept,
             "class_weight": None if labels is None else weights_by_class(self.class_weight, labels),

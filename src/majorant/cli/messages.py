@@ -24,6 +24,7 @@ OPTIONS = {
     "penalty": "--penalty",
     "random_state": "--seed",
     "ratio": "--ratio",
+    "refit": "--refit",
     "scoring": "--scoring",
     "selection": "--selection",
     "solver": "--solver",

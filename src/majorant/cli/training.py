@@ -234,8 +234,8 @@ def pictured_path(estimator: Estimator, data: CommandData) -> StrengthPath | Non
     if not by_size and (estimator.penalty == "none" or not estimator.lam_ > 0.0):
         return None
     shared = (
-        "penalty", "delta", "eta", "standardize", "solver", "fit_intercept", "class_weight", "multi_class",
-        "max_iter",
+        "penalty", "delta", "eta", "refit", "standardize", "solver", "fit_intercept", "class_weight",
+        "multi_class", "max_iter",
     )  # fmt: skip
     parameters = {name: getattr(estimator, name) for name in shared} | {"tol": PICTURED_TOL}
     X, y, _ = data.training_rows

@@ -29,6 +29,8 @@ FAR = 1e4
 FAINT = 1e-8
 # The ratio of the standard deviations of two features from which on standardising is worth a try.
 SCALES = 100.0
+# The share of the coefficients inside the rounded bottom of a potential from which on δ is too wide.
+INSIDE = 0.5
 
 
 def convergence_advice(result: Result, solver: Solver, tol: float, objective: Objective) -> str:
@@ -100,6 +102,24 @@ def _size_advice(model: SparseSVCCV, fit_problem: FitProblem) -> str:
     )
 
 
+def width_advice(objectives: Sequence[Objective], results: Sequence[Result], zero_tol: float | str) -> str:
+    """What to do if most coefficients lie inside the bottom of a non-convex potential; else nothing."""
+    potential = objectives[0].potential
+    if potential.convex or potential.zero_width == 0.0 or not isinstance(zero_tol, str):
+        return ""
+    pairs = zip(objectives, results, strict=True)
+    sizes = np.concatenate([objective.lengths(result.iterate.theta) for objective, result in pairs])
+    sizes = sizes[sizes > 0.0]
+    inside = int(np.count_nonzero(sizes <= potential.zero_width))
+    if inside <= INSIDE * len(sizes):
+        return ""
+    return (
+        f"{inside} of the {len(sizes)} coefficients that are not zero lie inside the rounded bottom of "
+        f"{potential.name!r}, |w| <= {potential.zero_width:.3g}: there the penalty is a ridge, which selects "
+        "no features, and zeros would cost more than tol. Take a smaller delta."
+    )
+
+
 def what_limits(objective: Objective) -> str:
     """What makes rounding matter in a problem: a sentence."""
     rows, factor = objective.rows, objective.factor
@@ -153,16 +173,14 @@ def interruption(model: Any) -> str | None:
 
 def severity(result: Result) -> int:
     """How bad the reason is for which a run has stopped: the worst of several is what a user is told."""
-    order = [
-        Status.CONVERGED,
-        Status.NO_SWAP,
-        Status.ZERO_TOL,
-        Status.STOPPED,
-        Status.STALLED,
-        Status.MAX_ITER,
-    ]
-    order += [Status.TIME_LIMIT, Status.NOT_FINITE, Status.INTERRUPTED]
-    return order.index(result.status)
+    return severity_of(result.status)
+
+
+def severity_of(status: Status) -> int:
+    """The place of a reason to stop among all, the worst last."""
+    order = [Status.CONVERGED, Status.NO_SWAP, Status.ZERO_TOL, Status.STOPPED, Status.STALLED]
+    order += [Status.MAX_ITER, Status.TIME_LIMIT, Status.NOT_FINITE, Status.INTERRUPTED]
+    return order.index(status)
 
 
 def overall(results: Sequence[Result]) -> Certificate:

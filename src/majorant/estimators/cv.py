@@ -32,6 +32,7 @@ from majorant.estimators.advice import grid_advice
 from majorant.estimators.fit_problem import FitProblem, resolve_names
 from majorant.estimators.fitted import get_fitted, set_fitted
 from majorant.estimators.folds import Fold, fold_in_memory, folds_elsewhere
+from majorant.estimators.lambda_grid import most_features
 from majorant.estimators.linear import LinearClassifier
 from majorant.estimators.parameters import COUNT_FROM_1, ProblemParameters, constrained, declared, parameter
 from majorant.estimators.path import fit_path, grid_for, warn_of_failures
@@ -183,15 +184,17 @@ class SparseSVCCV(LinearClassifier, ProblemParameters, BaseEstimator):  # type: 
         return self._finish(fit_problem, grid, folds, models)
 
     def _grid(self, fit_problem: FitProblem) -> tuple[NDArray[Any], list[SparseSVC]]:
-        """What to compare: strengths, or numbers of features. And the models of all data, where known.
+        """The strengths or the numbers of features to compare, and the models of all data if they are needed.
 
-        They are if `max_features` limits the strengths.
+        They are needed if `max_features` limits the strengths, and for a penalty that is not convex: the
+        delivered model is then one of the path.
         """
         grid = grid_for(fit_problem, self.n_features, self.lambdas, self.ratio)
-        if self.max_features is None:
+        if self.max_features is None and fit_problem.potential.convex:
             return grid, []
+        largest = most_features(fit_problem) if np.ndim(self.lambdas) == 0 else None
         with CtrlC():
-            models = list(fit_path(fit_problem, grid, self.max_features))
+            models = list(fit_path(fit_problem, grid, self.max_features, largest))
         return grid[: len(models)], models
 
     def _fit_elsewhere(self, template: SparseSVC, X: Any, y: Any, sample_weight: Any) -> Self:

@@ -29,11 +29,15 @@ from majorant.potentials import L2, Potential
 from majorant.rows import Rows
 from majorant.rows.base import losses
 from majorant.solvers import choose_solver, solve
-from majorant.status import Result, Status, Vector
+from majorant.solvers.reweighted import spread
+from majorant.solvers.support_search import bounded
+from majorant.status import Evaluated, Result, Status, Vector
 
 # Strengths per factor of ten on the way to `max_features`, and how exactly the last one is found.
 PER_DECADE = 15
 EXACTNESS = 1e-3
+# Fits on the way to the smallest λ that selects no feature at most. (Up to 8 were needed, mostly 3.)
+TIES = 30
 
 
 def lambda_max_of(fit_problem: FitProblem) -> float:
@@ -41,6 +45,8 @@ def lambda_max_of(fit_problem: FitProblem) -> float:
     bound = _holding_strength(fit_problem)
     if fit_problem.potential.convex or not 0.0 < bound < math.inf:
         return bound
+    if fit_problem.potential.smooth:
+        return max(bound, _strength_that_ties(fit_problem, bound))
     high, _ = _strong_enough(partial(_fit_at, fit_problem, limit=_n_free(fit_problem)), bound)
     low = 0.5 * high
     if high == bound:
@@ -50,6 +56,55 @@ def lambda_max_of(fit_problem: FitProblem) -> float:
         few = _fit_at(fit_problem, middle, limit=_n_free(fit_problem))[2]
         low, high = (low, middle) if few else (middle, high)
     return high
+
+
+def _strength_that_ties(fit_problem: FitProblem, least: float) -> float:
+    """The smallest λ found at which no model that was found has a lower Φ than the one without features.
+
+    A model with the loss ℓ and the penalty λ f ties with the empty one, of the loss ℓ₀, where λ = (ℓ₀ - ℓ)/f.
+    A fit a little above finds no feature, or a model that ties at a larger λ (Dinkelbach's method).
+    """
+    points = [_null_point(fit_problem, rows) for rows in fit_problem.rows]
+    problems = fit_problem.objectives(fit_problem.potential.at_strength(1.0))
+    thetas = [np.concatenate(points)] if fit_problem.joint else points
+    empty = [objective.evaluate(theta) for objective, theta in zip(problems, thetas, strict=True)]
+    lam = least
+    if bounded(problems[0]):
+        lam = max(least, *(_single_feature_strength(*pair) for pair in zip(problems, empty, strict=True)))
+    for _ in range(TIES):
+        lam *= 1.0 + EXACTNESS
+        potential = fit_problem.potential.at_strength(lam)
+        results = fit_problem.run(potential)
+        if count_features(fit_problem, potential, results) <= _n_free(fit_problem):
+            break
+        ties = []
+        for objective, result, null in zip(fit_problem.objectives(potential), results, empty, strict=True):
+            theta = result.iterate.theta
+            f = float(objective.factor @ potential.excess(objective.lengths(theta)))
+            if f > 0.0:
+                ties.append(lam * (null.value - (result.iterate.value - f)) / f)
+        lam = max(lam, *ties)
+    return lam
+
+
+def _single_feature_strength(objective: Objective, empty: Evaluated) -> float:
+    """A λ up to which some single feature is better than none: the bound of `support_search.py`."""
+    spreads = spread(objective.classes[0]) + objective.eta
+    able = (spreads > 0.0) & (objective.factor > 0.0)
+    pulls = objective.lengths(empty.loss_gradient)[able]
+    falls = 0.5 * pulls**2 / (spreads * objective.factor)[able]
+    return float(np.max(falls, initial=0.0)) / objective.potential.limit
+
+
+def most_features(fit_problem: FitProblem) -> int | None:
+    """The size at which a path of a bounded potential ends, n / (log N log log n) for n rows, N features.
+
+    This is the bound of the ℓ0 literature (Zhu et al., PNAS 2020). None for other potentials.
+    """
+    if not bounded(fit_problem.objectives(fit_problem.potential)[0]):
+        return None
+    n, N = fit_problem.rows[0].n_samples, fit_problem.n_features
+    return max(1, round(n / (max(1.0, math.log(N)) * max(1.0, math.log(max(1.0, math.log(n)))))))
 
 
 def _n_free(fit_problem: FitProblem) -> int:

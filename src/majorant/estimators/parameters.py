@@ -91,6 +91,7 @@ class ProblemParameters:
     delta: float | None = parameter(None, POSITIVE, None)
     eta: float = parameter(0.0, NOT_NEGATIVE)
     penalty_factor: ArrayLike | None = parameter(None, "array-like", None)
+    refit: str | None = parameter(None, StrOptions({"l2"}), None, since=3)
     standardize: bool = parameter(False, "boolean", since=2)
     solver: str | Solver = parameter("auto", str, Solver)
     fit_intercept: bool = parameter(True, "boolean")

@@ -186,6 +186,10 @@ def _refuse_what_needs_all_rows(estimator: SparseSVC, n_samples: Any) -> None:
             "n_features needs all rows at once, which partial_fit does not have: for partial_fit set "
             "n_features=None and a larger lam."
         )
+    if estimator.refit is not None:
+        raise InvalidParameterError(
+            "refit='l2' needs all rows at once, which partial_fit does not have: set refit=None."
+        )
     if estimator.max_features is not None:
         raise InvalidParameterError(
             "max_features needs a path of strengths over all rows: for partial_fit set max_features=None "

@@ -15,11 +15,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 from majorant.callbacks import ModelsProgress
 from majorant.estimators.fit_problem import FitProblem
-from majorant.estimators.lambda_grid import default_strengths, lambda_max_of
+from majorant.estimators.lambda_grid import default_strengths, lambda_max_of, most_features
 from majorant.estimators.sizes import place_of, sizes_for
 from majorant.estimators.svc import SparseSVC
 from majorant.potentials import Potential
-from majorant.status import Status, Vector
+from majorant.status import Result, Status, Vector
+
+# Of so many strengths of a non-convex penalty, one has a run from zero.
+ANCHORS = 8
+# The share of the loss at zero that is left where the classes are separated.
+SEPARATED = 1e-3
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,6 +167,9 @@ def sparse_svc_path(
 ) -> Path:
     """Fit a `SparseSVC` for every strength, or every number of features, each from where the last one ended.
 
+    Where the penalty is not convex, every eighth model is fitted from zero, over wider potentials, and the
+    others begin with the best model known for a strength nearby.
+
     Parameters
     ----------
     X : array or sparse matrix (n_samples, n_features), or Source
@@ -170,7 +178,9 @@ def sparse_svc_path(
     penalty : str or Potential, default="hyperbolic"
         As in `SparseSVC`.
     lambdas : int or array, default=100
-        How many strengths, from `lambda_max` down to `ratio` times that in equal factors; or which.
+        How many strengths, from `lambda_max` down to `ratio` times that in equal factors; or which. For
+        potentials that are bounded, such as "welsch", a number of strengths is the most: the path ends before
+        the first model with more than n / (log N log log n) features, for n rows and N features.
     ratio : float, default=1e-3
         The last strength, relative to the first.
     n_features : int or array of int, optional
@@ -197,7 +207,8 @@ def sparse_svc_path(
         limit = fit_problem.estimator.max_features
         grid = grid_for(fit_problem, n_features, lambdas, ratio)
         progress.total = len(grid)
-        for model in fit_path(fit_problem, grid, limit):
+        largest = most_features(fit_problem) if np.ndim(lambdas) == 0 else None
+        for model in fit_path(fit_problem, grid, limit, largest):
             models.append(model)
             progress.advance(f"{place_of(model)}  {len(model.support_)} features")
     warn_of_failures([model for model in models if not model.converged_], len(models))
@@ -241,28 +252,83 @@ def strengths_for(fit_problem: FitProblem, lambdas: int | ArrayLike, ratio: floa
     return np.unique(values)[::-1]
 
 
+Run = tuple[float, Potential, list[Result]]
+
+
+def _size_runs(fit_problem: FitProblem, sizes: Sequence[float]) -> Iterator[Run]:
+    """A search for every number of features, each from where the last one ended."""
+    for size in sizes:
+        fit_problem.size = int(size)
+        yield size, fit_problem.potential, fit_problem.run(fit_problem.potential)
+
+
+def _convex_runs(fit_problem: FitProblem, strengths: Sequence[float]) -> Iterator[Run]:
+    """A run for every strength, each from where the last one ended."""
+    for lam in strengths:
+        potential = fit_problem.potential.at_strength(lam)
+        yield lam, potential, fit_problem.run(potential)
+
+
+def _non_convex_runs(fit_problem: FitProblem, strengths: Sequence[float]) -> Iterator[Run]:
+    """A run for every strength, from the lowest point known.
+
+    Every `ANCHORS`-th strength has a run from zero, over surrogates. The strengths between two of these begin
+    with the lowest of what the runs for the last strength and for the next such strength have found.
+    """
+
+    def run(lam: float, known: Sequence[list[Result]], *, anew: bool) -> Run:
+        potential = fit_problem.potential.at_strength(lam)
+        return lam, potential, fit_problem.run_from_best(potential, known, anew=anew)
+
+    # Without wider potentials, as few features as there may be.
+    fit_problem.start(None)
+    known = [fit_problem.run(fit_problem.potential.at_strength(strengths[0]), continuation=False)]
+    for first in range(0, len(strengths), ANCHORS):
+        group = strengths[first : first + ANCHORS]
+        anchor = run(group[-1], known, anew=True)
+        for lam in group[:-1]:
+            here = run(lam, [*known, anchor[2]], anew=False)
+            known = [here[2]]
+            yield here
+        last = run(group[-1], [*known, anchor[2]], anew=False)
+        known = [last[2]]
+        yield last
+
+
+def _separated(fit_problem: FitProblem, potential: Potential, results: Sequence[Result]) -> bool:
+    """Whether next to nothing is left of the loss: weaker penalties only fit the noise more closely."""
+    objectives = fit_problem.objectives(potential)
+    pairs = list(zip(objectives, results, strict=True))
+    loss = sum(result.iterate.value - objective.penalty(result.iterate.theta) for objective, result in pairs)
+    return loss <= SEPARATED * sum(objective.loss_at_zero for objective in objectives)
+
+
 def fit_path(
-    fit_problem: FitProblem, grid: NDArray[Any], max_features: int | None = None
+    fit_problem: FitProblem,
+    grid: NDArray[Any],
+    max_features: int | None = None,
+    largest: int | None = None,
 ) -> Iterator[SparseSVC]:
     """A fitted model for every strength, in the order given, before the first with more features than that.
 
-    For an estimator with `n_features`, the grid has numbers of features instead of strengths.
+    For an estimator with `n_features`, the grid has numbers of features instead of strengths. With `largest`,
+    the path ends before the second or a later model with more features than that, and after the first that
+    separates the classes.
 
     Ctrl-C during a fit raises `KeyboardInterrupt`.
     """
     template = fit_problem.estimator
-    for number, value in enumerate(grid.tolist()):
-        model, potential = copy(template), fit_problem.potential
+    by_strength = _convex_runs if fit_problem.potential.convex else _non_convex_runs
+    runs = (by_strength if template.n_features is None else _size_runs)(fit_problem, grid.tolist())
+    for number, (value, potential, results) in enumerate(runs):
+        model = copy(template)
         if template.n_features is not None:
-            fit_problem.size = model.n_features = value
+            model.n_features = int(value)
+        elif isinstance(template.penalty, Potential):
+            model.penalty = potential
         else:
-            potential = potential.at_strength(value)
-            if isinstance(template.penalty, Potential):
-                model.penalty = potential
-            else:
-                model.lam = value
-        results = fit_problem.run(potential)
-        model._store(fit_problem, potential, results)
+            model.lam = value
+        model._store(fit_problem, potential, fit_problem.refitted(potential, results))
         if model.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if max_features is not None and len(model.support_) > max_features:
@@ -272,4 +338,8 @@ def fit_path(
                     f"and max_features is {max_features}: begin the path at a larger lam."
                 )
             return
+        if largest is not None and number > 0 and len(model.support_) > largest:
+            return
         yield model.sparsify()
+        if largest is not None and _separated(fit_problem, potential, results):
+            return

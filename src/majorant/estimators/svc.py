@@ -17,7 +17,13 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 
 from majorant.callbacks import Checkpoint
-from majorant.estimators.advice import convergence_advice, overall, search_advice, severity
+from majorant.estimators.advice import (
+    convergence_advice,
+    overall,
+    search_advice,
+    severity,
+    width_advice,
+)
 from majorant.estimators.checkpointing import resumable
 from majorant.estimators.fit_problem import FitProblem
 from majorant.estimators.fitted import model_state, set_fitted
@@ -54,17 +60,29 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
     Parameters
     ----------
     penalty : str or Potential, default="hyperbolic"
-        The potential φ: "hyperbolic" λ√(w²+δ²), a smooth ℓ1; "welsch" λ(1-exp(-w²/2δ²)), a smooth ℓ0;
-        "l1" λ|w|; "l2" λ/2 w²; "none"; the name of any registered `Potential`, or an object of that kind.
+        The potential φ: "hyperbolic" λ√(w²+δ²), a smooth ℓ1; "welsch" λ(1-exp(-w²/2δ²)) and "geman-mcclure"
+        λw²/(w²+δ²), smooth ℓ0; "lp", a smooth λ√|w|; "cauchy" λ/2 log(1+w²/δ²); with a kink at zero, "mcp"
+        and "scad", which are ℓ1 near zero and constant beyond δ, and "log-sum" λ log(1+|w|/δ); "l1" λ|w|;
+        "l2" λ/2 w²; "none"; the name of any registered `Potential`, or an object of that kind, such as
+        ``SCAD(lam=1.0, delta=0.2, gamma=3.0)``.
     lam : float, default=1.0
         The strength λ. For ℓ1 and ℓ2 it is 1/C in LinearSVC's terms. Ignored by a Potential object.
     delta : float, optional
-        The smoothing δ of "hyperbolic" and "welsch": coefficients far below it mean zero. By default 1e-9
-        for "hyperbolic" and 1e-6 for "welsch", so that exact zeros cost less than `tol`.
+        The width δ of the potential, in the units of the coefficients (with `standardize`, of the
+        coefficients of standardised features). For smooth potentials, coefficients far below δ mean zero; by
+        default it is 1e-9 for "hyperbolic", 1e-5 for "cauchy" and 1e-6 for the others, so that exact zeros
+        cost less than `tol`. For "mcp" and "scad", coefficients beyond δ are not shrunk; by default it is
+        0.1, as for "log-sum". "welsch" and "geman-mcclure" with δ far below the coefficients do not depend on
+        the units of X.
     eta : float, default=0.0
         The strength η of the additional ridge penalty (elastic net).
     penalty_factor : array of shape (n_features,), optional
         c_i ≥ 0, which multiplies φ feature by feature; 0 = never penalised by φ.
+    refit : {"l2"} or None, default=None
+        "l2": the penalty selects the features only; the coefficients are those of a light ridge on the
+        features selected (relaxed ℓ1), η_i/2 w_i² with η_i a thousandth of the curvature of the loss along
+        feature i. So they are not shrunk. `objective_`, `gap_`, `lower_bound_` and `stationarity_` are then
+        those of this ridge on these features; `lam_` and `history_` are those of the selection.
     standardize : bool, default=False
         Whether the penalty sees every feature in units of its standard deviation, weighted as the loss weighs
         the rows: φ(σ_i w_i) and η/2 σ_i² w_i² take the place of φ(w_i) and η/2 w_i². `coef_` is for X as
@@ -240,6 +258,8 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
                 potential, results = fit_problem.potential, fit_problem.run(fit_problem.potential, callbacks)
             else:
                 potential, results = limit_features(fit_problem, self.max_features, callbacks)
+            advice = width_advice(fit_problem.objectives(potential), results, self.zero_tol)
+            results = list(fit_problem.refitted(potential, results))
             self._store(fit_problem, potential, results)
         if self.status_ is Status.INTERRUPTED or ctrl_c.pressed:
             raise KeyboardInterrupt
@@ -253,6 +273,8 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
             else:
                 advice = convergence_advice(worst, self.solver_, self.tol, objective)
             warnings.warn(advice, ConvergenceWarning, stacklevel=2)
+        elif advice:
+            warnings.warn(advice, UserWarning, stacklevel=2)
         return self
 
     @available_if_streams
@@ -329,7 +351,7 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
             exact = np.array_equal(theta.astype(fit_problem.dtype), theta)
         dtype = fit_problem.dtype if exact else np.dtype(np.float64)
         problems = fit_problem.objectives(potential)
-        constant = sum(problem.constant for problem in problems)
+        constant = 0.0 if self.refit else sum(problem.constant for problem in problems)
         certificate, bound = overall(results), math.nan
         if not math.isnan(certificate.gap):
             bound = float(sum(result.iterate.lower_bound for result in results) + constant)

@@ -4,12 +4,30 @@
 """
 
 from majorant.potentials.base import Potential, make_potential
-from majorant.potentials.catalogue import L1, L2, Hyperbolic, Welsch, Zero
+from majorant.potentials.catalogue import (
+    L1,
+    L2,
+    MCP,
+    SCAD,
+    Cauchy,
+    GemanMcClure,
+    Hyperbolic,
+    LogSum,
+    Lp,
+    Welsch,
+    Zero,
+)
 
 __all__ = [
     "L1",
     "L2",
+    "MCP",
+    "SCAD",
+    "Cauchy",
+    "GemanMcClure",
     "Hyperbolic",
+    "LogSum",
+    "Lp",
     "Potential",
     "Welsch",
     "Zero",

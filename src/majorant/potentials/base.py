@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from difflib import get_close_matches
 from typing import ClassVar, Self
 
@@ -96,6 +96,11 @@ class Potential(ABC):
         return self.conjugate(u) + self.value(np.zeros(1))
 
     @property
+    def limit(self) -> float:
+        """The supremum of φ - φ(0): what a large coefficient costs; infinite where none is stated."""
+        return math.inf
+
+    @property
     def max_slope(self) -> float:
         """The supremum of |φ'|."""
         if self.convex:
@@ -141,12 +146,12 @@ class Potential(ABC):
         """The potential with the parameters of an estimator, as far as it has them."""
         known = {"lam": lam, "delta": cls.default_delta if delta is None else delta}
         names = cls._parameters()
-        if unknown := names - known.keys():
+        if unknown := {one.name for one in fields(cls) if one.default is MISSING} - known.keys():  # type: ignore[arg-type]
             raise MajorantError(
                 f"the potential {cls.name!r} has the parameter {', '.join(sorted(unknown))}: pass an "
                 f"object, penalty={cls.__name__}(...), instead of the name"
             )
-        return cls(**{name: known[name] for name in names})
+        return cls(**{name: known[name] for name in names & known.keys()})
 
     @classmethod
     def _parameters(cls) -> set[str]:

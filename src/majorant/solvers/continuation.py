@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from majorant.objective import Objective
-from majorant.potentials import L2
+from majorant.potentials import L2, Potential
 from majorant.status import Evaluated, Iterate, Provisional, Vector
 
 # The certificate at which a surrogate counts as solved, and its most steps; and the certificate at which a
@@ -97,13 +97,11 @@ class Continuation:
         objective, potential = self.objective, self.objective.potential
         here, scale = self.end, 1.0
         started = bool(objective.lengths(self.end.theta).any())
-        kinked = any(not surrogate.smooth for surrogate in potential.surrogates(scale))
-        # A sharp kink is hardly rounded: Φ is nearly that of the surrogate with the kink.
-        sharp = kinked and objective.constant <= SHARP * self.end.value
+        sharp = potential.smooth and any(map(self._is_sharp, potential.surrogates(scale)))
         near = not sharp and objective.estimate(here).error <= NEAR
         if started and (not potential.convex or near):
             return  # a non-convex fit continues at the user's start, a convex one if that is near
-        if not potential.convex or (self._is_weak() and not started):
+        if (potential.smooth and not potential.convex) or (self._is_weak() and not started):
             curvature = float(np.mean(objective.rows.gram_diagonal))
             strength = (FAINT_RIDGE if potential.convex else RIDGE) * curvature
             ridge = replace(objective, potential=L2(strength))
@@ -115,10 +113,14 @@ class Continuation:
             here = yield from self._approach(easier, here)
             tolerance = SHARP_TOLERANCE if sharp else SURROGATE_TOLERANCE
             here = yield from self._solve(easier, here, SURROGATE_STEPS, tolerance, shown=sharp)
-        if surrogates and not surrogates[-1].smooth:
+        if potential.smooth and surrogates and not surrogates[-1].smooth:
             self._keep_if_lower(objective.evaluate(objective.smoothed_start(here)))
         elif not surrogates:
             yield from self._approach(objective, here)
+
+    def _is_sharp(self, surrogate: Potential) -> bool:
+        """Whether the surrogate has a kink that the potential hardly rounds: both have nearly the same Φ."""
+        return not surrogate.smooth and self.objective.constant <= SHARP * self.end.value
 
     def _is_weak(self) -> bool:
         """Whether a potential with surrogates is so weak that the solution of FAINT_RIDGE is near."""

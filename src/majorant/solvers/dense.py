@@ -40,8 +40,9 @@ JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
 # The most Newton steps of `DenseRidge`, and the relative fall of Φ that ends them.
 RIDGE_STEPS = 100
 RIDGE_FALL = 1e-15
-# The largest ridge: it makes a coefficient zero up to rounding, and its square is finite.
-INFINITE = 1e100
+# A ridge from which on a coefficient is zero, where the loss has a curvature of at most 2: without the
+# ridge's feature, Φ is larger by at most the square of the pull over twice the ridge.
+INFINITE = 1e8
 TINY = float(np.finfo(float).tiny)
 
 
@@ -124,22 +125,30 @@ class DenseRidge(ScaledRows):
     the minimum in a finite number of steps.
     """
 
-    def minimise(self, problem: Any, theta: Vector, proximal: float) -> Vector:
+    def minimise(self, problem: Any, theta: Vector, proximal: float, fall: float = 0.0) -> Vector:
         """The minimiser of a problem on these rows whose penalty is Σ_i c_i w_i²/2, starting at θ.
 
         A proximal weight adds the weighted squared distance from θ to Φ, in units of the curvature of the
-        loss along each feature with all rows active.
+        loss along each feature with all rows active. A step that lowers Φ by no more than the share `fall` is
+        the last one.
         """
-        ridge = np.append(np.minimum(problem.factor * self.inverse**2 / self.scale, INFINITE), 0.0)
+        with np.errstate(over="ignore"):
+            ridge = np.append(problem.factor * self.inverse**2 / self.scale, 0.0)
+        kept = np.flatnonzero(ridge < INFINITE)
+        ridge, Z = ridge[kept], self.Z if len(kept) == len(ridge) else self.Z[:, kept]
         anchor = np.append(np.full(len(ridge) - 1, 2.0 * proximal), 0.0)
-        pairs = zip(self.y.T, self.scaled(theta).T, strict=True)
-        return self.raw(np.stack([self._minimise(y, ridge, anchor, start) for y, start in pairs], axis=1))
+        starts = self.scaled(theta)[kept]
+        found = np.zeros((self.Z.shape[1], self.y.shape[1]))
+        for c, y in enumerate(self.y.T):
+            found[kept, c] = self._minimise(
+                Z * y[:, np.newaxis], ridge, anchor, starts[:, c], max(fall, RIDGE_FALL)
+            )
+        return self.raw(found)
 
-    def _minimise(self, y: Vector, penalty: Vector, anchor: Vector, start: Vector) -> Vector:
+    def _minimise(self, Z: Matrix, penalty: Vector, anchor: Vector, start: Vector, fall: float) -> Vector:
         # penalty/2 θ² + anchor/2 (θ - start)² is ridge/2 (θ - centre)² plus a constant.
         ridge = penalty + anchor
         centre = start * np.divide(anchor, ridge, out=np.zeros_like(ridge), where=ridge > 0.0)
-        Z = self.Z * y[:, np.newaxis]
         e = self.e - Z @ centre
         theta = start - centre
         slack = e - Z @ theta
@@ -166,7 +175,7 @@ class DenseRidge(ScaledRows):
             if not after < before:
                 break
             theta = moved
-            if before - after <= RIDGE_FALL * before:
+            if before - after <= fall * before:
                 break
         return centre + theta
 

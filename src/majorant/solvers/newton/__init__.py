@@ -52,7 +52,8 @@ from majorant.solvers.newton.newton_cg import dual_start, newton_cg_iterates
 from majorant.solvers.newton.proximal_start import proximal_start
 from majorant.solvers.newton.subsample_start import iterates_out_of_core
 from majorant.solvers.newton.working_set import working_set_iterates
-from majorant.solvers.reweighted import minimised, reweighted_iterates
+from majorant.solvers.reweighted import minimised, reweighted_iterates, spread
+from majorant.solvers.support_search import promising
 from majorant.status import Evaluated, Iterate, Vector
 
 Engine = Callable[..., Iterator[Iterate]]
@@ -67,9 +68,13 @@ class Newton(Solver):
     ----------
     gram_features : int, default=1000
         The largest number of features for which the Gram matrix of all of them is formed.
+    continuation : bool, default=True
+        Whether a fit of a non-convex potential from zero begins with easier potentials. Without it, such a
+        fit goes on from zero as from any other start.
     """
 
     gram_features: int = tuning.GRAM_FEATURES
+    continuation: bool = True
 
     name = "newton"
     exact = True
@@ -101,8 +106,12 @@ class Newton(Solver):
             return
         start = carried_start(objective, theta) or objective.evaluate(theta)
         if objective.potential.smooth and not objective.potential.convex:
-            yield replace(start, candidate=bool(objective.lengths(theta).any()))
-            yield from reweighted_iterates(objective, start, self._minimised_by_class)
+            cold = self.continuation and not objective.lengths(theta).any()
+            settled = not cold and not promising(objective, start, spread(objective.rows))
+            yield replace(start, candidate=settled)
+            yield from reweighted_iterates(
+                objective, start, self._minimised_by_class, self.descend, cold=cold
+            )
             return
         continuation = Continuation(objective, start, self.descend, _approaches)
         yield continuation.end
@@ -127,11 +136,11 @@ class Newton(Solver):
         next(iterates)
         yield from iterates
 
-    def _minimised_by_class(self, problem: Objective, theta: Vector, proximal: float) -> Vector:
+    def _minimised_by_class(self, problem: Objective, theta: Vector, proximal: float, fall: float) -> Vector:
         """The minimiser of a problem whose penalty is a ridge: each class by itself."""
         pairs = zip(problem.classes, problem.matrix(theta), strict=True)
         return np.concatenate(
-            [minimised(problem.on([rows]), row, descend=self.descend) for rows, row in pairs]
+            [minimised(problem.on([rows]), row, fall=fall, descend=self.descend) for rows, row in pairs]
         )
 
     def _rough_start(self, objective: Objective, zero: Vector, engine: Engine) -> Evaluated | None:
