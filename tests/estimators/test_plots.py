@@ -203,10 +203,24 @@ def test_a_path_of_several_classes_shows_lengths(iris):
     assert "classes" in ax.get_ylabel()
 
 
+def test_paths_and_scores_of_numbers_of_features():
+    X, y = load_breast_cancer(return_X_y=True)
+    ax = sparse_svc_path(X, y, n_features=5).plot()
+    assert ax.get_xlabel() == "Number of features"
+    assert ax.get_xscale() == "linear"
+    assert ax.get_xlim() == (1.0, 5.0)
+    model = SparseSVCCV(n_features=4, cv=3).fit(X, y)
+    ax = model.plot()
+    (mean,) = (line for line in ax.lines if len(line.get_xdata()) == 4)
+    assert mean.get_xdata().tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert {model.n_features_best_, model.n_features_1se_} == set(vertical_lines(ax))
+    assert f"Size {model.n_features_}" in model.plot_selection_frequency().get_title()
+
+
 def test_a_path_of_very_many_features_draws_the_largest():
     rng = np.random.default_rng(0)
     coefs = [sp.random(1, 50_000, 0.02, format="csr", random_state=rng) for _ in range(20)]
-    models = [SimpleNamespace(lam_=10.0 / k, coef_=coef) for k, coef in enumerate(coefs, 1)]
+    models = [SimpleNamespace(lam_=10.0 / k, coef_=coef, n_features=None) for k, coef in enumerate(coefs, 1)]
     ax = Path(models).plot()
     grey, labelled = segments(ax)
     assert (len(grey), len(labelled)) == (290, 10)

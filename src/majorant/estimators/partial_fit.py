@@ -91,6 +91,11 @@ def stream_solver(estimator: SparseSVC) -> StochasticSolver:
         raise UnsuitableSolverError(
             "multi_class='joint' has no stochastic solver: for partial_fit set multi_class='ovr'."
         )
+    if estimator.n_features is not None:
+        raise UnsuitableSolverError(
+            "n_features is a search that needs all rows at once: for partial_fit set n_features=None and a "
+            "larger lam."
+        )
     if solver is None:
         solver = SGD()
     if not isinstance(solver, StochasticSolver):
@@ -180,11 +185,6 @@ def _refuse_what_needs_all_rows(estimator: SparseSVC, n_samples: Any) -> None:
         raise InvalidParameterError(
             "standardize=True needs all rows at once, which partial_fit does not have. Scale the features "
             "before, e.g. with the partial_fit of sklearn.preprocessing.StandardScaler(with_mean=False)."
-        )
-    if estimator.n_features is not None:
-        raise InvalidParameterError(
-            "n_features needs all rows at once, which partial_fit does not have: for partial_fit set "
-            "n_features=None and a larger lam."
         )
     if estimator.refit is not None:
         raise InvalidParameterError(

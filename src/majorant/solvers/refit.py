@@ -87,8 +87,8 @@ class Variants:
 
 def solve_curvature(curvature: Matrix, ridge: Vector, right: Matrix, removed: int = 0) -> Matrix:
     """H⁻¹ times one vector or several, without the coefficient `removed` (0: with all)."""
-    H = curvature.copy()
-    diagonal = np.einsum("ii->i", H)
+    H = curvature.copy(order="C")
+    diagonal = H.reshape(-1)[:: len(H) + 1]
     diagonal += ridge
     jitter = JITTER * (float(diagonal.max()) or 1.0)
     if removed:
@@ -96,7 +96,7 @@ def solve_curvature(curvature: Matrix, ridge: Vector, right: Matrix, removed: in
         right[removed], diagonal[removed] = 0.0, 1.0
     while True:
         diagonal += jitter
-        _, solution, failed = dposv(H, right, lower=1)
+        _, solution, failed = dposv(H.T, right)  # which LAPACK reads as it is: H is symmetric
         if not failed:
             return np.asarray(solution)
         jitter *= 100.0
