@@ -169,6 +169,8 @@ def test_a_model_comes_through_a_pipe(folder):
     assert sh(folder, "cat m.json | majorant inspect -") == plain
     assert sh(folder, "mkfifo pipe; cat m.json > pipe & majorant inspect pipe") == plain
     assert "patients.csv" in sh(folder, "majorant inspect <(cat m.json)")
+    said = sh(folder, "majorant predict <(cat later.csv) m.json", code=1)
+    assert said.rstrip().endswith("for a table with commas say --format csv")
     assert "Accuracy = 9" in sh(folder, "cat m.json | majorant predict later.csv - p.txt --drop patient -f")
 
 
