@@ -36,7 +36,7 @@ OPTIONS = {
 BARE = [*(name for name in OPTIONS if "_" in name), "tol"]
 
 _IN_PYTHON_AND_HERE = re.compile(
-    r"\b(?:label|drop|header|preprocessing)=[^\n]*? \((--[^\n]*?)\)(?=[\s,.;:]|$)"
+    r"\b(?:label|drop|header|format|preprocessing)=[^\n]*? \((--[^\n]*?)\)(?=[\s,.;:]|$)"
 )
 _INVALID = re.compile(r"^The '(\w+)' parameter of \w+ ")
 _ASSIGNED = re.compile(rf"(?<![\w'\"./-])({'|'.join(OPTIONS)})=(?:'([^']*)'|([^\s,;:)]*[^\s,;:.)]))")
