@@ -1,11 +1,11 @@
 """Bootstrap intervals of the coefficients of selected features.
 
 The selected features are refitted on all rows, which gives the coefficients w, and on rows drawn with
-replacement within each class, which gives w*: squared hinge loss with a light ridge, so that no coefficient is
-shrunk as the penalty of the selection shrinks it. With the quantiles a, b of w* the interval is
+replacement within each class, which gives w*: squared hinge loss with a light ridge, so that no coefficient
+is shrunk as the penalty of the selection shrinks it. With the quantiles a and b of w* the interval is
 [2w - b, 2w - a], the basic bootstrap interval: w* - w stands for the error of w. (Intervals [a, b] are
-off-centre, since few rows make all coefficients too large: of 80 to 200 rows they covered 82 to 86 % at a level
-of 90 %, and these 90 to 92 %.)
+off-centre, since few rows make all coefficients too large: with 80 to 200 rows they covered 82 to 86 % at a
+level of 90 %, and these 90 to 92 %.)
 
 The features are the same in all refits, which leaves out that other rows would have selected others. So
 intervals on the rows of the selection are too narrow, and say so.
