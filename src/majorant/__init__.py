@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         SparseSVC,
         SparseSVCCV,
         StabilitySelection,
+        coef_intervals,
         lambda_max,
         sparse_svc_path,
     )
@@ -25,6 +26,7 @@ _EXPORTS = {
     "SparseSVC": "majorant.estimators",
     "SparseSVCCV": "majorant.estimators",
     "StabilitySelection": "majorant.estimators",
+    "coef_intervals": "majorant.estimators",
     "lambda_max": "majorant.estimators",
     "sparse_svc_path": "majorant.estimators",
     "load_model": "majorant.persistence",
@@ -40,6 +42,7 @@ __all__ = [
     "SparseSVCCV",
     "StabilitySelection",
     "__version__",
+    "coef_intervals",
     "lambda_max",
     "load_model",
     "report",

@@ -34,8 +34,8 @@ def test_bounds_are_the_published_ones(q):
 
 def test_other_published_values():
     # Of the same file, and of the package's documentation (p = 9, q = 2).
-    assert false_selections(20, 88, 0.8, 50) == pytest.approx(3.743316, rel=1e-6)
-    assert false_selections(2, 9, 0.75, 50) == pytest.approx(0.454, abs=5e-4)
+    assert false_selections(20, 88, 0.8, 50, "unimodal") == pytest.approx(3.743316, rel=1e-6)
+    assert false_selections(2, 9, 0.75, 50, "unimodal") == pytest.approx(0.454, abs=5e-4)
     assert false_selections(7, 200, 0.62, 50, "r-concave") == pytest.approx(0.196, abs=5e-4)
     assert false_selections(7, 200, 0.61, 50, "r-concave") == pytest.approx(0.219, abs=5e-4)
     assert most_selected(200, 0.6, 0.2, 50, "r-concave") == 6
@@ -67,9 +67,9 @@ def test_bounds_fall_with_the_threshold_and_grow_with_the_number_selected(assump
 def test_the_unimodal_bound_is_continuous_where_its_cases_meet():
     # For many pairs, both cases tend to q²/p at τ = 3/4.
     for threshold in (0.75, 0.7500001):
-        assert false_selections(10, 1000, threshold, 10**7) == pytest.approx(0.1, rel=1e-5)
+        assert false_selections(10, 1000, threshold, 10**7, "unimodal") == pytest.approx(0.1, rel=1e-5)
     # and for τ = 1 only the mass at 1 of the uniform distribution is left
-    assert false_selections(10, 1000, 1.0, 50) == pytest.approx(0.1 * (4 / 100) / (1 + 1 / 50))
+    assert false_selections(10, 1000, 1.0, 50, "unimodal") == pytest.approx(0.1 * (4 / 100) / (1 + 1 / 50))
 
 
 def worst_unimodal_tail(mean, count, steps):
@@ -93,7 +93,7 @@ def test_the_unimodal_bound_is_the_worst_case(theta, pairs):
     p, exact = 100, 0
     for count in range(pairs + 1, 2 * pairs + 1):
         worst = worst_unimodal_tail(theta**2 * pairs, count - pairs, pairs)
-        bound = false_selections(theta * p, p, count / (2 * pairs), pairs) / p
+        bound = false_selections(theta * p, p, count / (2 * pairs), pairs, "unimodal") / p
         worst = min(worst, theta / (count / (2 * pairs)))  # Markov's inequality for single halves
         assert bound >= worst * (1 - 1e-9)
         exact += bound == pytest.approx(worst, rel=1e-7)
@@ -136,6 +136,6 @@ def test_thresholds_are_numbers_of_halves():
     assert halves_needed(0.6, 50) == 60
     assert halves_needed(0.601, 50) == 61
     assert halves_needed(math.inf, 50) == 101
-    assert false_selections(5, 100, math.inf, 50) == 0.0
-    assert false_selections(0, 100, 0.8, 50) == 0.0
+    assert false_selections(5, 100, math.inf, 50, "none") == 0.0
+    assert false_selections(0, 100, 0.8, 50, "none") == 0.0
     assert smallest_threshold(50, 60, 0.01, 50, "none") == math.inf

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
@@ -51,7 +51,8 @@ def problem():
 
 @pytest.fixture(scope="module")
 def fitted(problem):
-    return StabilitySelection(SparseSVC("l1", lam=0.0, tol=1e-4), n_pairs=20, random_state=0).fit(*problem)
+    svc = SparseSVC("l1", lam=0.0, tol=1e-4)
+    return StabilitySelection(svc, n_pairs=20, assumption="unimodal", random_state=0).fit(*problem)
 
 
 def test_it_finds_the_features_and_states_a_bound(fitted):
@@ -59,8 +60,8 @@ def test_it_finds_the_features_and_states_a_bound(fitted):
     assert 0.5 < fitted.threshold_ <= 0.75
     assert fitted.error_bound_ <= 1.0
     q = fitted.features_per_half_
-    assert fitted.error_bound_ == false_selections(q, 40, fitted.threshold_, 20)
-    assert false_selections(q + 1, 40, 0.75, 20) > 1.0
+    assert fitted.error_bound_ == false_selections(q, 40, fitted.threshold_, 20, "unimodal")
+    assert false_selections(q + 1, 40, 0.75, 20, "unimodal") > 1.0
     assert fitted.selections_.sum(axis=1).max() <= q
     assert np.array_equal(fitted.selection_frequency_, fitted.selections_.toarray().mean(axis=0))
     assert np.array_equal(np.flatnonzero(fitted.get_support()), fitted.support_)
@@ -77,7 +78,7 @@ def test_halves_are_disjoint_and_have_half_of_every_class():
 
 def test_the_same_state_gives_the_same_answer_with_threads_and_sparse_rows(problem, fitted):
     X, y = problem
-    again = StabilitySelection(fitted.estimator, n_pairs=20, random_state=0, n_jobs=2).fit(X, y)
+    again = clone(fitted).set_params(n_jobs=2).fit(X, y)
     assert (again.selections_ != fitted.selections_).nnz == 0
     few = StabilitySelection(fitted.estimator, n_pairs=4, random_state=0)
     dense = few.fit(X, y).clusters_
@@ -132,7 +133,9 @@ def test_with_a_fixed_strength_the_number_selected_is_measured(problem):
     model = StabilitySelection(SparseSVC("l1", lam=30.0), n_pairs=5, features_per_half=None, random_state=0)
     model.fit(X, y)
     assert model.features_per_half_ == model.selections_.sum() / 10
-    assert model.error_bound_ == false_selections(model.features_per_half_, 40, model.threshold_, 5)
+    assert model.error_bound_ == false_selections(
+        model.features_per_half_, 40, model.threshold_, 5, "r-concave"
+    )
 
 
 def test_the_estimators_own_limit_is_kept(problem):
@@ -147,11 +150,12 @@ def test_the_estimators_own_limit_is_kept(problem):
 
 def test_a_given_threshold_is_used(problem):
     X, y = problem
-    model = StabilitySelection(SparseSVC("l1"), n_pairs=5, features_per_half=5, threshold=0.65).fit(X, y)
+    model = StabilitySelection(SparseSVC("l1"), n_pairs=5, features_per_half=5, threshold=0.65)
+    model.fit(X, y)
     assert model.threshold_ == 0.65
     # Of ten halves 6.5 are 7.
     assert np.array_equal(model.get_support(), model.selection_frequency_ >= 0.7)
-    assert model.error_bound_ == false_selections(5, 40, 0.7, 5)
+    assert model.error_bound_ == false_selections(5, 40, 0.7, 5, "r-concave")
 
 
 def test_too_many_features_per_half_select_none_and_say_what_to_do(problem):

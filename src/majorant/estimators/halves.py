@@ -9,15 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_method_params
 
-from majorant.interrupts import CtrlC, check, ending_on
-from majorant.rows.threads import in_context
+from majorant.estimators.parallel import run_in_threads
 
 
 class Half(NamedTuple):
@@ -66,23 +64,14 @@ def fit_halves(
         How many pairs to work on at the same time.
     """
 
-    def pair(seed: int) -> list[Half] | None:
-        try:
-            check()
-            halves = complementary_halves(codes, np.random.RandomState(seed))
-            return [_fit_half(estimator, X, labels, rows, params) for rows in halves]
-        except KeyboardInterrupt:  # not to be raised in a thread, whose pool may wait for ever
-            return None
+    def pair(seed: int) -> list[Half]:
+        halves = complementary_halves(codes, np.random.RandomState(seed))
+        return [_fit_half(estimator, X, labels, rows, params) for rows in halves]
 
-    with CtrlC() as ctrl_c, ending_on(lambda: ctrl_c.pressed), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the caller gives one warning for all
-        answers = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(in_context(partial(pair, seed)))() for seed in seeds
-        )
-    found = [answer for answer in answers if answer is not None]
-    if ctrl_c.pressed or len(found) < len(answers):
-        raise KeyboardInterrupt
-    return [half for answer in found for half in answer]
+        pairs = run_in_threads([partial(pair, seed) for seed in seeds], n_jobs)
+    return [half for both in pairs for half in both]
 
 
 def _fit_half(

@@ -42,7 +42,7 @@ import numpy as np
 
 from majorant.status import Matrix, Vector
 
-ASSUMPTIONS = ("unimodal", "r-concave", "none")
+ASSUMPTIONS = ("r-concave", "unimodal", "none")
 # The exponents r of Π̃ and of Π̂ that Shah & Samworth recommend.
 SIMULTANEOUS_CONCAVITY, SINGLE_CONCAVITY = -0.5, -0.25
 # Steps of a bisection of log a, until its interval is a rounding error, and of a golden section, whose
@@ -54,7 +54,7 @@ LATTICE_ROUNDING = 1e-9
 
 
 def false_selections(
-    n_selected: float, n_features: int, threshold: float, n_pairs: int, assumption: str = "unimodal"
+    n_selected: float, n_features: int, threshold: float, n_pairs: int, assumption: str
 ) -> float:
     """A bound of the expected number of unlikely features that stability selection selects.
 
@@ -68,7 +68,7 @@ def false_selections(
         The share τ of the halves that have to select a feature.
     n_pairs : int
         The number B of pairs of halves.
-    assumption : {"unimodal", "r-concave", "none"}, default="unimodal"
+    assumption : {"r-concave", "unimodal", "none"}
         What the distribution of an unlikely feature's selections is assumed to be.
 
     Returns

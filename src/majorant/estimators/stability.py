@@ -84,9 +84,9 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # t
     max_false : float, default=1.0
         The bound to keep to: how many features that are no more likely to be selected by a half than a random
         one may be selected, on average.
-    assumption : {"unimodal", "r-concave", "none"}, default="unimodal"
-        What the bound assumes of the distribution of how often such a feature is selected. "r-concave"
-        assumes most and gives the smallest bound.
+    assumption : {"r-concave", "unimodal", "none"}, default="r-concave"
+        What the bound assumes of the distribution of how often such a feature is selected. The more is
+        assumed, the smaller is the bound, and the more features a half may select.
     min_correlation : float, default=0.8
         The correlation, in size, from which on features count as interchangeable in `clusters_`.
     n_jobs : int, optional
@@ -140,7 +140,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # t
     features_per_half: int | str | None = parameter("auto", StrOptions({"auto"}), COUNT_FROM_1, None)
     threshold: float | None = parameter(None, Interval(Real, 0.5, 1, closed="right"), None)
     max_false: float = parameter(1.0, POSITIVE)
-    assumption: str = parameter("unimodal", StrOptions(set(ASSUMPTIONS)))
+    assumption: str = parameter("r-concave", StrOptions(set(ASSUMPTIONS)))
     min_correlation: float = parameter(0.8, Interval(Real, 0, 1, closed="right"))
     n_jobs: int | None = parameter(None, Integral, None)
     random_state: int | np.random.RandomState | None = parameter(None, "random_state")
