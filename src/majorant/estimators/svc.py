@@ -54,19 +54,20 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
     Parameters
     ----------
     penalty : str or Potential, default="hyperbolic"
-        The potential φ: "hyperbolic" λ√(w²+δ²), a smooth ℓ1; "welsch" λ(1-exp(-w²/2δ²)) and "geman-mcclure"
-        λw²/(w²+δ²), smooth ℓ0; "lp", a smooth λ√|w|; "cauchy" λ/2 log(1+w²/δ²); with a kink at zero, "mcp" and
-        "scad", which are ℓ1 near zero and constant beyond δ, and "log-sum" λ log(1+|w|/δ); "l1" λ|w|; "l2"
-        λ/2 w²; "none"; the name of any registered `Potential`, or an object of that kind, such as
-        ``SCAD(lam=1.0, delta=0.2, gamma=3.0)``.
+        The potential φ: "hyperbolic" λ√(w²+δ²), a smooth ℓ1; "welsch" λ(1-exp(-w²/2δ²)) and
+        "geman-mcclure" λw²/(w²+δ²), smooth ℓ0; "lp", a smooth λ√|w|; "cauchy" λ/2 log(1+w²/δ²); with a kink
+        at zero, "mcp" and "scad", which are ℓ1 near zero and constant beyond δ, and "log-sum" λ log(1+|w|/δ);
+        "l1" λ|w|; "l2" λ/2 w²; "none"; the name of any registered `Potential`, or an object of that kind,
+        such as ``SCAD(lam=1.0, delta=0.2, gamma=3.0)``.
     lam : float, default=1.0
         The strength λ. For ℓ1 and ℓ2 it is 1/C in LinearSVC's terms. Ignored by a Potential object.
     delta : float, optional
-        The width δ of the potential, in the units of the coefficients (with `standardize`, of the coefficients
-        of standardised features). Of smooth potentials, coefficients far below δ mean zero; by default it is
-        1e-9 for "hyperbolic", 1e-5 for "cauchy" and 1e-6 for the others, so that exact zeros cost less than
-        `tol`. Of "mcp" and "scad", coefficients beyond δ are not shrunk; by default it is 0.1, as of "log-sum".
-        "welsch" and "geman-mcclure" with δ far below the coefficients do not depend on the units of X.
+        The width δ of the potential, in the units of the coefficients (with `standardize`, of the
+        coefficients of standardised features). Of smooth potentials, coefficients far below δ mean zero; by
+        default it is 1e-9 for "hyperbolic", 1e-5 for "cauchy" and 1e-6 for the others, so that exact zeros
+        cost less than `tol`. Of "mcp" and "scad", coefficients beyond δ are not shrunk; by default it is 0.1,
+        as of "log-sum". With δ far below the coefficients, "welsch" and "geman-mcclure" do not depend on
+        the units of X.
     eta : float, default=0.0
         The strength η of the additional ridge penalty (elastic net).
     penalty_factor : array of shape (n_features,), optional
