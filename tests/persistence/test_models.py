@@ -357,10 +357,10 @@ def test_a_new_parameter_and_a_new_attribute_are_declared_once(path, monkeypatch
     @constrained
     @dataclass(repr=False, eq=False, kw_only=True)
     class Made(SparseSVC):
-        sharpness: int = parameter(3, Interval(Integral, 1, 9, closed="both"), since=3)
+        sharpness: int = parameter(3, Interval(Integral, 1, 9, closed="both"), since=4)
 
     monkeypatch.setitem(ESTIMATORS, "Made", Made)
-    new = Attribute("swiftness_", (Origin.FITTED,), "number", summary=True, since=3)
+    new = Attribute("swiftness_", (Origin.FITTED,), "number", summary=True, since=4)
     monkeypatch.setitem(FITTED, "swiftness_", new)
     X, codes = rows()
     model = Made("l1", lam=0.5, sharpness=5).fit(X, codes)
@@ -370,7 +370,7 @@ def test_a_new_parameter_and_a_new_attribute_are_declared_once(path, monkeypatch
     assert repr(clone(loaded)) == "Made(lam=0.5, penalty='l1', sharpness=5)"
     assert Model(loaded).summary["swiftness"] == 2.5
     document = json.loads(path.read_bytes())
-    assert document["version"] == 3
+    assert document["version"] == 4
     document["params"]["sharpness"] = 10
     document["sha256"] = checksum(document)
     with pytest.raises(ModelFileError, match="The 'sharpness' parameter of Made must be"):
@@ -384,8 +384,8 @@ def test_a_new_parameter_and_a_new_attribute_are_declared_once(path, monkeypatch
     document["sha256"] = checksum(document)
     with pytest.raises(ModelFileError, match="params has 'sharpness', which is unknown"):
         model_of(document)
-    document["version"] = 4
-    with pytest.raises(ModelFileError, match=r"of version 4, and majorant .* reads versions 1 to 3"):
+    document["version"] = 5
+    with pytest.raises(ModelFileError, match=r"of version 5, and majorant .* reads versions 1 to 4"):
         model_of(document)
 
 
@@ -625,7 +625,7 @@ def test_files_of_every_version_load_for_ever(file, path, monkeypatch):
         assert path.read_bytes() == file.read_bytes()
         return
     later = {name: again["params"].pop(name) for name in again["params"].keys() - written["params"].keys()}
-    assert later.items() <= {"standardize": False, "max_features": None}.items()
+    assert later.items() <= {"standardize": False, "max_features": None, "refit": None}.items()
     if written["fitted"].get("solver_") == {"joint": "newton"}:  # a solver that is "newton" itself by now
         assert again["fitted"].pop("solver_") == {
             "solver": {"name": "newton", "settings": {"gram_features": 1000}}
