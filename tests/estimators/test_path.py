@@ -320,7 +320,7 @@ def test_a_path_of_a_potential_that_is_not_convex(cancer):
     assert sizes[0] == 0
     assert sizes[-1] > 5
     alone = SparseSVC("welsch", lam=path.lambdas[3]).fit(*cancer)
-    assert np.array_equal(path.models[3].support_, alone.support_)
+    assert path.models[3].objective_ <= (1 + 1e-6) * alone.objective_
     strength = lambda_max(*cancer, "welsch")
     assert len(SparseSVC("welsch", lam=strength).fit(*cancer).support_) == 0
     assert len(SparseSVC("welsch", lam=0.98 * strength).fit(*cancer).support_) > 0

@@ -5,7 +5,19 @@ import pytest
 
 from majorant.errors import MajorantError
 from majorant.losses import SquaredHinge
-from majorant.potentials import L1, Hyperbolic, Potential, Welsch, make_potential
+from majorant.potentials import (
+    L1,
+    MCP,
+    SCAD,
+    Cauchy,
+    GemanMcClure,
+    Hyperbolic,
+    LogSum,
+    Lp,
+    Potential,
+    Welsch,
+    make_potential,
+)
 from majorant.testing import check_potential
 from tests.problems import all_examples
 
@@ -16,7 +28,8 @@ def test_laws(potential):
 
 
 def test_the_catalogue():
-    assert {"hyperbolic", "welsch", "l1", "l2", "none"} <= Potential.registry.keys()
+    names = {"hyperbolic", "welsch", "geman-mcclure", "cauchy", "lp", "log-sum", "mcp", "scad"}
+    assert names | {"l1", "l2", "none"} <= Potential.registry.keys()
 
 
 def test_hyperbolic_tends_to_l1_as_delta_vanishes():
@@ -28,6 +41,41 @@ def test_hyperbolic_tends_to_l1_as_delta_vanishes():
 def test_welsch_tends_to_the_indicator_of_non_zero():
     w = np.array([-1.0, 0.0, 0.01])
     assert np.allclose(Welsch(0.7, 1e-4).value(w), [0.7, 0.0, 0.7])
+
+
+@pytest.mark.parametrize(
+    "limit", [lambda d: MCP(0.7, d), lambda d: SCAD(0.7, d), lambda d: LogSum(0.7 * d, d)]
+)
+def test_mcp_scad_and_log_sum_tend_to_l1_as_delta_grows(limit):
+    w = np.array([-2.0, -1e-3, 0.0, 0.5])
+    for delta in (1e3, 1e6):
+        assert np.allclose(limit(delta).value(w), L1(0.7).value(w), rtol=2.0 / delta)
+
+
+def test_geman_mcclure_and_lp_tend_to_their_sharp_limits():
+    w = np.array([-1.0, 0.0, 0.01])
+    assert np.allclose(GemanMcClure(0.7, 1e-6).value(w), [0.7, 0.0, 0.7], rtol=1e-6)
+    assert np.allclose(Lp(0.7, 1e-12, p=0.3).value(w), 0.7 * np.abs(w) ** 0.3, rtol=1e-2)
+
+
+def test_mcp_and_scad_leave_what_is_beyond_delta_alone():
+    w = np.array([0.31, 5.0])
+    for potential in (MCP(0.7, 0.3), SCAD(0.7, 0.3)):
+        assert np.array_equal(potential.derivative(w), [0.0, 0.0])
+        assert np.allclose(potential.value(w), potential.limit)
+    assert MCP(0.7, 0.3).derivative(np.array([0.15]))[0] == pytest.approx(0.35)
+    assert SCAD(0.7, 0.37, gamma=3.7).derivative(np.array([0.1]))[0] == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("wrong", [lambda: Lp(1.0, 1.0, p=1.0), lambda: SCAD(1.0, 1.0, gamma=1.0)])
+def test_impossible_shapes(wrong):
+    with pytest.raises(MajorantError, match="must"):
+        wrong()
+
+
+def test_cauchy_far_outside_grows_like_a_logarithm():
+    values = Cauchy(1.0, 1e-3).value(np.array([1.0, 10.0, 100.0]))
+    assert np.allclose(np.diff(values), np.log(10.0), rtol=1e-5)
 
 
 def test_welsch_far_outside_neither_overflows_nor_warns():

@@ -620,6 +620,10 @@ GOLDEN_DECISIONS = {
         ["spam", "news", "spam"],
         [0.8765161075772433, -1.7560943947742549, 0.11346473454430869],
     ),
+    "version3-refit": (
+        ["spam", "ham", "ham"],
+        [2.0576439098816985, -3.366070854255314, -0.19935322169601366],
+    ),
     "version2-calibrated": (
         ["ham", "ham", "spam"],
         [-0.34474067750288934, -0.805235164474926, 0.38552176891701523],
@@ -650,7 +654,8 @@ def test_files_of_every_version_load_for_ever(file, path, monkeypatch):
         assert path.read_bytes() == file.read_bytes()
         return
     later = {name: again["params"].pop(name) for name in again["params"].keys() - written["params"].keys()}
-    assert later.items() <= {"standardize": False, "max_features": None, "n_features": None}.items()
+    new = {"standardize": False, "max_features": None, "n_features": None, "refit": None}
+    assert later.items() <= new.items()
     if written["fitted"].get("solver_") == {"joint": "newton"}:  # a solver that is "newton" itself by now
         assert again["fitted"].pop("solver_") == {
             "solver": {"name": "newton", "settings": {"gram_features": 1000}}

@@ -46,6 +46,7 @@ from majorant.rows.scaled import scaled_rows, standard_deviations
 from majorant.rows.threads import in_context
 from majorant.solvers import Hybrid, Newton, Solver, choose_solver, make_solver, solve
 from majorant.solvers.narrowing import Narrowing
+from majorant.solvers.newton import NewtonFromStart
 from majorant.solvers.newton.tuning import PASS_FEATURES
 from majorant.solvers.reweighted import spread
 from majorant.solvers.subset import SubsetSearch
@@ -224,7 +225,7 @@ class FitProblem:
         objectives = self.objectives(potential)
         solver = self.solver_for(objectives[0])
         if isinstance(solver, Newton) and not continuation:
-            solver = replace(solver, continuation=False)
+            solver = NewtonFromStart(solver.gram_features)
         classes = self.classes.tolist()
         watchers = [
             tuple(self._watcher(callback.for_problem(classes, label)) for callback in callbacks)

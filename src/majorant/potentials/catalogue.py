@@ -181,7 +181,7 @@ class GemanMcClure(Well):
         return self.lam * (ratio / (1.0 + ratio))
 
     def weight(self, w: Vector) -> Vector:
-        return 2.0 * self.lam * (self.delta / (w**2 + self.delta**2)) ** 2
+        return np.asarray(2.0 * self.lam * (self.delta / (w**2 + self.delta**2)) ** 2)
 
     @property
     def max_slope(self) -> float:
@@ -243,7 +243,7 @@ class Lp(Well):
         return np.asarray(self.lam * self.delta**self.p * np.expm1(0.5 * self.p * np.log1p(ratio)))
 
     def weight(self, w: Vector) -> Vector:
-        return self.lam * self.p * (w**2 + self.delta**2) ** (0.5 * self.p - 1.0)
+        return np.asarray(self.lam * self.p * (w**2 + self.delta**2) ** (0.5 * self.p - 1.0))
 
     @property
     def max_slope(self) -> float:

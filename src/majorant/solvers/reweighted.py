@@ -32,7 +32,7 @@ from majorant.potentials import L2, Potential
 from majorant.rows import Rows
 from majorant.solvers.dense import INFINITE, TINY
 from majorant.solvers.screening import Descend, Part, first_part
-from majorant.solvers.support_search import PROMISE, bounded, gains_of_change
+from majorant.solvers.support_search import PROMISE, bounded, gains_of_change, gains_of_release
 from majorant.status import Evaluated, Iterate, Provisional, Vector
 
 # The ridge that the way begins with, and the one that makes minimisers unique, relative to the curvature of
@@ -64,9 +64,10 @@ SLOW = 0.3
 # How many features are let go or taken away one by one, and how many attempts in a row may fail.
 CHANGES = 60
 FAILURES = 3
-# The features of a model up to which the way up from none is tried as well, and its changes. (With 10, lambda
-# of breast_cancer's largest models is found; with more, paths take longer.)
+# The features of a model up to which the way up from none is tried as well, and its changes, and the
+# first features that are tried. (Not tuned.)
 FEW = 5
+FIRST = 3
 # The relative difference of gains that are equal, and what zeros may cost, relative to Φ.
 EQUAL = 1e-9
 NEGLIGIBLE = 1e-9
@@ -179,8 +180,7 @@ class _Reweighted:
             theta = yield from self._settle(start.theta)
         yield from self._change_support(theta)
         if self.cold and whole.nonzeros(self.part.widen(self.best.theta)) <= FEW:
-            # With few features, the way up from none may lead lower than the way down.
-            yield from self._change_support((yield from self._settle(self.part.narrow(whole.start()))), FEW)
+            yield from self._from_none()
         if self._held_back() > NEGLIGIBLE * self.best.value:
             before = self.part.widen(self.best.theta)
             self._work_with(Part.of(whole, np.ones(len(whole.factor), dtype=np.bool_)))
@@ -258,7 +258,7 @@ class _Reweighted:
             self._keep_if_lower(theta)
         if self.best is not self.shown:  # the same point once more would end the run
             self.shown = self.best
-            yield self._wide(self.best)
+            yield replace(self._wide(self.best), candidate=False)  # the support may still change
         return theta
 
     def _repeat(self, theta: Vector, proximal: float) -> Generator[Iterate, None, Vector]:
@@ -320,6 +320,26 @@ class _Reweighted:
                 failed.clear()
             else:
                 failed.add((bool(removal), chosen))
+
+    def _from_none(self) -> Iterator[Iterate]:
+        """With few features, the way up from none may lead lower than the way down.
+
+        The first features are tried without a promise, which is only the least that they can save.
+        """
+        theta = yield from self._settle(self.part.narrow(self.whole.start()))
+        if not bounded(self.whole):
+            return
+        at = self._wide(self.objective.evaluate(theta))
+        promises = gains_of_release(self.whole, at, self.all_spread)
+        lowest: tuple[float, Vector] | None = None
+        for chosen in np.argsort(-promises, kind="stable")[:FIRST].tolist():
+            if math.isfinite(promises[chosen]):
+                moved = yield from self._changed(at, chosen, False)
+                wide = self.part.widen(moved)
+                value = self.whole.evaluate(wide).value
+                lowest = (value, wide) if lowest is None or value < lowest[0] else lowest
+        if lowest is not None:
+            yield from self._change_support(self.part.narrow(lowest[1]), FEW)
 
     def _changed(self, at: Evaluated, feature: int, removed: bool) -> Generator[Iterate, None, Vector]:
         """Where majorants lead after a feature was let go or taken away."""

@@ -35,6 +35,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import ClassVar
 
 import numpy as np
 
@@ -68,15 +69,13 @@ class Newton(Solver):
     ----------
     gram_features : int, default=1000
         The largest number of features for which the Gram matrix of all of them is formed.
-    continuation : bool, default=True
-        Whether a fit of a non-convex potential from zero begins with easier potentials. Without it, such a
-        fit goes on from zero as from any other start.
     """
 
     gram_features: int = tuning.GRAM_FEATURES
-    continuation: bool = True
 
     name = "newton"
+    continuation: ClassVar[bool] = True
+    """Whether a fit of a non-convex potential from zero begins with easier potentials."""
     exact = True
 
     def objection(self, objective: Objective) -> str | None:
@@ -217,6 +216,13 @@ class Newton(Solver):
     @classmethod
     def examples(cls) -> tuple[Newton, ...]:
         return cls(), cls(gram_features=0)
+
+
+@dataclass(frozen=True)
+class NewtonFromStart(Newton):
+    """Newton's method that goes on from zero as from any other start, also for a non-convex potential."""
+
+    continuation = False
 
 
 def _approaches(objective: Objective, here: Evaluated) -> Iterator[Objective]:
