@@ -222,9 +222,12 @@ def mcp_coefs(X, y, datafit, gamma):
     w, Xw = np.zeros(X.shape[1] + 1), np.zeros(K)
     for lam in 2.0 * np.max(np.abs(X.T @ at_zero)) * np.geomspace(1.0, 0.1, 30):
         # MCP of K λ and γ / K beside the sum of the loss is MCP of λ and γ beside its mean.
-        w = solver.solve(X, y, datafit, compiled_clone(MCPenalty(lam, gamma / K)), w_init=w, Xw_init=Xw)[0]
+        penalty = compiled_clone(MCPenalty(lam, gamma / K))
+        w, _, error = solver.solve(X, y, datafit, penalty, w_init=w, Xw_init=Xw)
         Xw = X @ w[:-1] + w[-1]
         yield w[:-1]
+        if error > solver.tol:
+            return  # with the smallest γ, skglm diverges from here on: a second for each strength
 
 
 @cache
