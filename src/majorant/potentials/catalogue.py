@@ -231,6 +231,7 @@ class Lp(Well):
     p: float = 0.5
 
     name = "lp"
+    default_delta = 1e-7
     formula = "λ ((w² + δ²)^(p/2) − δ^p)"
 
     def __post_init__(self) -> None:
