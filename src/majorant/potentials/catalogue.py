@@ -174,7 +174,7 @@ class GemanMcClure(Well):
     delta: float = 1e-4
 
     name = "geman-mcclure"
-    # Narrower than Welsch's: far from zero its slope must be nothing, or rounding decides where the loss is flat.
+    # Narrower than Welsch's, so that the slope far from zero is nothing where the loss is flat.
     default_delta = 1e-8
     formula = "λ w²/(w² + δ²)"
 
