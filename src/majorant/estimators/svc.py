@@ -70,10 +70,10 @@ class SparseSVC(CallbackSupport, LinearClassifier, ProblemParameters, BaseEstima
     delta : float, optional
         The width δ of the potential, in the units of the coefficients (with `standardize`, of the
         coefficients of standardised features). For smooth potentials, coefficients far below δ mean zero; by
-        default it is 1e-9 for "hyperbolic", 1e-5 for "cauchy" and 1e-6 for the others, so that exact zeros
-        cost less than `tol`. For "mcp" and "scad", coefficients beyond δ are not shrunk; by default it is
-        0.1, as for "log-sum". "welsch" and "geman-mcclure" with δ far below the coefficients do not depend on
-        the units of X.
+        default it is 1e-9 for "hyperbolic", 1e-5 for "cauchy", 1e-6 for "welsch", 1e-7 for "lp" and 1e-8
+        for "geman-mcclure", so that exact zeros cost less than `tol`. For "mcp" and "scad", coefficients
+        beyond δ are not shrunk; by default it is 0.1, as for "log-sum". With δ far below the coefficients,
+        "welsch" and "geman-mcclure" do not depend on the units of X.
     eta : float, default=0.0
         The strength η of the additional ridge penalty (elastic net).
     penalty_factor : array of shape (n_features,), optional

@@ -174,6 +174,8 @@ class GemanMcClure(Well):
     delta: float = 1e-4
 
     name = "geman-mcclure"
+    # Narrower than Welsch's, so that the slope far from zero is nothing where the loss is flat.
+    default_delta = 1e-8
     formula = "λ w²/(w² + δ²)"
 
     def value(self, w: Vector) -> Vector:
@@ -231,6 +233,7 @@ class Lp(Well):
     p: float = 0.5
 
     name = "lp"
+    default_delta = 1e-7
     formula = "λ ((w² + δ²)^(p/2) − δ^p)"
 
     def __post_init__(self) -> None:
