@@ -319,7 +319,7 @@ class _Reweighted:
             promises = gains_of_change(whole, at, self.all_spread)
             for removed, feature in failed:
                 promises[int(removed), feature] = -math.inf
-            largest = float(promises.max())
+            largest = float(promises.max(initial=-math.inf))
             if not largest > PROMISE * at.value or len(failed) >= FAILURES:
                 return
             # The first of those that are equal but for rounding.

@@ -65,4 +65,6 @@ def gains_of_change(objective: Objective, at: Evaluated, spread: Vector) -> Matr
 
 def promising(objective: Objective, at: Evaluated, spread: Vector) -> bool:
     """Whether some change of the support promises a clearly lower Φ."""
-    return bounded(objective) and bool(gains_of_change(objective, at, spread).max() > PROMISE * at.value)
+    return bounded(objective) and bool(
+        gains_of_change(objective, at, spread).max(initial=-math.inf) > PROMISE * at.value
+    )
