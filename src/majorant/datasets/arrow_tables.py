@@ -25,8 +25,8 @@ from majorant.datasets.options import (
     table_result,
 )
 from majorant.datasets.preprocessing import (
-    Columns,
     Preprocessing,
+    TableColumns,
     category,
     make_features,
     unknown_categories,
@@ -119,13 +119,13 @@ class ParquetSource(KnownBlocks):
         groups = [tuple(numbers[k : k + at_once]) for k in range(0, len(numbers), at_once)]
         return preprocessing.fitted(chain(self._parts(texts), map(self._all_rows, groups)))
 
-    def _parts(self, names: tuple[str, ...]) -> Iterator[Columns]:
+    def _parts(self, names: tuple[str, ...]) -> Iterator[TableColumns]:
         """Some columns, one row group after the other."""
         with self._open() as file:
             for k in range(file.num_row_groups if names else 0):
                 yield self._columns.values(file.read_row_group(k, list(names), use_threads=False), names)
 
-    def _all_rows(self, names: tuple[str, ...]) -> Columns:
+    def _all_rows(self, names: tuple[str, ...]) -> TableColumns:
         """Some columns with all of their rows."""
         with self._open() as file:
             return self._columns.values(file.read(list(names), use_threads=False), names)
@@ -204,7 +204,7 @@ class _Columns:
                 f"the columns {listed(found)} have values that are no numbers: {what_to_do}", self.path
             )
 
-    def values(self, table: Any, names: tuple[str, ...]) -> Columns:
+    def values(self, table: Any, names: tuple[str, ...]) -> TableColumns:
         """Some columns of features as numbers, and the texts of categories."""
         X = np.empty((table.num_rows, len(names)))
         texts = {}
@@ -213,7 +213,7 @@ class _Columns:
                 X[:, j], texts[name] = _categories(table.column(name))
             else:
                 X[:, j] = self._numbers(table, name)
-        return Columns(names, X, texts)
+        return TableColumns(names, X, texts)
 
     def labels(self, table: Any) -> tuple[Any, NDArray[np.float64] | None]:
         """The labels and weights, where the table has them."""

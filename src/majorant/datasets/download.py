@@ -150,7 +150,7 @@ class _Part:
         self.note = destination.with_name(destination.name + ".part.json")
 
     def complete(self, tries: int, wait: float) -> None:
-        """Fetch what is missing, in so many tries at most."""
+        """Fetch what is missing, in at most `tries` tries."""
         for number in range(tries):
             if number:
                 time.sleep(wait * 2 ** (number - 1))

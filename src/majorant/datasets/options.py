@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from majorant.datasets.preprocessing import Columns, Preprocessing, make_features, unknown_categories
+from majorant.datasets.preprocessing import Preprocessing, TableColumns, make_features, unknown_categories
 from majorant.errors import DataFileError, MajorantError
 from majorant.text import did_you_mean, first_duplicate
 
@@ -253,7 +253,7 @@ def find_column(names: Sequence[str], column: str | int, path: str) -> int:
 
 
 def table_result(
-    columns: Columns,
+    columns: TableColumns,
     y: NDArray[Any] | None,
     label: str | None,
     options: ReadOptions,

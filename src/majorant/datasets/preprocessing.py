@@ -24,7 +24,7 @@ from majorant.errors import DataFileError, MajorantError
 from majorant.status import Matrix
 from majorant.text import first_duplicate
 
-__all__ = ["Columns", "Features", "Preprocessing", "category", "make_features", "unknown_categories"]
+__all__ = ["Features", "Preprocessing", "TableColumns", "category", "make_features", "unknown_categories"]
 
 STATISTICS: dict[str, Callable[[NDArray[np.float64]], Any]] = {"median": np.nanmedian, "mean": np.nanmean}
 MOST_CATEGORIES = 1000
@@ -34,7 +34,7 @@ MOST_CATEGORIES = 1000
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0*")
 
 
-class Columns(NamedTuple):
+class TableColumns(NamedTuple):
     """Columns of a table as numbers, before they become features."""
 
     names: tuple[str, ...]
@@ -120,7 +120,7 @@ class Preprocessing:
         """Whether the categories and numbers to fill in are known."""
         return self.categories is not None
 
-    def fitted(self, parts: Iterable[Columns]) -> Self:
+    def fitted(self, parts: Iterable[TableColumns]) -> Self:
         """Learn from columns, all rows of which are in one of the parts; categories may be in several."""
         fill: dict[str, float] = {}
         categories: dict[str, set[str]] = {name: set() for name in self.one_hot}
@@ -162,7 +162,7 @@ class Preprocessing:
             raise DataFileError(f"two features would have the name {twice!r}: rename the column")
         return tuple(names)
 
-    def features(self, columns: Columns) -> Features:
+    def features(self, columns: TableColumns) -> Features:
         """The features that are made of columns."""
         assert self.categories is not None
         filled = columns.X
@@ -207,7 +207,7 @@ class Preprocessing:
 
 
 def make_features(
-    columns: Columns, preprocessing: Preprocessing | None, wanted: Sequence[str] | None = None
+    columns: TableColumns, preprocessing: Preprocessing | None, wanted: Sequence[str] | None = None
 ) -> Features:
     """The features of columns; or those `wanted`, in their order, nan where a column is not there."""
     made = (

@@ -34,7 +34,7 @@ from majorant.datasets.options import (
     optional_columns,
     table_result,
 )
-from majorant.datasets.preprocessing import Columns, category
+from majorant.datasets.preprocessing import TableColumns, category
 from majorant.errors import DataFileError
 from majorant.text import DECIMAL
 
@@ -96,7 +96,7 @@ def _read(records: _Records, options: ReadOptions) -> ReadResult:
     if not n_rows:
         raise DataFileError("there are no rows in this file", records.path)
     X = np.frombuffer(values, dtype=np.float64).reshape(n_rows, len(features))
-    columns = Columns(tuple(names[j] for j in features), X, fields.texts)
+    columns = TableColumns(tuple(names[j] for j in features), X, fields.texts)
     with_label = label is not None and options.labelled is not False
     return table_result(
         columns, labels_from_text(labels, records.path) if with_label else None,

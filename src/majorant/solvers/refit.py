@@ -26,7 +26,7 @@ from scipy.linalg.lapack import dposv
 
 from majorant.status import Matrix, Vector
 
-# A refit ends where Newton's model promises no larger fall, relative to Φ, or after so many steps.
+# A refit ends where Newton's model promises no larger fall, relative to Φ, or after this number of steps.
 EXACT = 1e-14
 MAX_STEPS = 100
 # The share of the promised fall that a step must reach, and the shortest step that is tried.

@@ -45,7 +45,7 @@ from majorant.solvers.newton import tuning
 
 @dataclass(frozen=True)
 class Cost:
-    """What a fit by an engine costs, in nanoseconds: once, and for each of so many steps."""
+    """The cost of a fit by an engine, in nanoseconds: once, and for each of its steps."""
 
     once: float
     step: float
@@ -62,14 +62,14 @@ NOT_POSSIBLE = Cost(math.inf, math.inf, 1.0)
 
 @dataclass(frozen=True)
 class Budget:
-    """What an engine that does not factorise may cost, in nanoseconds, before one that does takes over."""
+    """The most that an engine without factorisations may cost, in nanoseconds, before another continues."""
 
     total: float = math.inf
     iteration: float = math.inf
 
     @classmethod
     def beside(cls, direct: Cost) -> Budget:
-        """The budget of an engine that may hand over to another with this cost."""
+        """The budget of an engine that another, with this cost, may replace."""
         return cls(tuning.HAND_OVER_SHARE * direct.total, tuning.HAND_OVER_SHARE * direct.step)
 
     def is_spent(self, spent: float, last: float) -> bool:
