@@ -178,7 +178,7 @@ def test_a_point_on_the_way_to_one_of_many_minima_is_not_gone_on_from():
 def test_a_client_that_is_closed_is_not_worked_with():
     with local_cluster():
         distributed.get_client().close()
-        with pytest.raises(ClusterLostError, match="client that is current is closed: leave its `with`"):
+        with pytest.raises(ClusterLostError, match="current Dask client is closed: leave its `with`"):
             SparseSVC().fit(on_dask(from_blocks(load, 3)))
 
 
