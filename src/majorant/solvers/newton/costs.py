@@ -20,9 +20,10 @@ With the quadratic penalty ½ wᵀDw, the Hessian of Φ in units of D has at mos
 
     κ = 1 + 2 ‖D^-½ LᵀSL D^-½‖
 
-(without the intercept), and all steps of conjugate gradients together make about 2√κ products: 1.1√κ to 4√κ
-for λ = 0.01 to 100 on text and on sparse random numbers, fewer where κ is above 1,000. The norm is estimated
-by power iterations, if the choice depends on that.
+(without the intercept), and all steps of conjugate gradients together make about 2√κ products. For λ = 0.01
+to 100 on ten data sets: 1.1√κ to 4√κ on text and on sparse random numbers, up to 8√κ on leukemia, and fewer
+than 1.5√κ, often far fewer, where √κ is above 400. The norm is estimated by power iterations, if the choice
+depends on that.
 
 The number of steps depends on the data. Badly conditioned data take many times more products or sweeps than
 others, but not more steps of `gram` and `dual_newton`, which factorise. So an engine that does not factorise
